@@ -1,0 +1,55 @@
+# Everything happens in a virtual environment in this checkout; `make run` and `make test` set it up themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format bench proto lock clean
+
+help: ## Show the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "gpustow needs Python 3.11 or newer; set PYTHON=..." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing the locked dependencies into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+setup: $(READY) ## Create the virtual environment
+
+run: $(READY) ## Show the plugin serving a simulated node: distributed and packed side by side
+	@$(BIN)/gpustow simulate
+
+test: $(READY) ## Run all tests with branch coverage
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+
+check: $(READY) ## Lint, format check, types, layers, spelling
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/codespell
+
+format: $(READY) ## Format the code and apply safe fixes
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+bench: $(READY) ## Measure decisions, the wire, the start and the cost of the daemon
+	@$(BIN)/python -m benchmarks
+
+proto: $(READY) ## Regenerate the protocol code from proto/
+	@$(BIN)/python proto/generate.py
+
+lock: ## Resolve the lock files anew: what the daemon needs, and what development needs (needs uv)
+	@uv pip compile $(LOCK) pyproject.toml -o requirements.lock
+	@uv pip compile $(LOCK) --constraint requirements.lock --group dev pyproject.toml -o requirements-dev.lock
+
+clean: ## Remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage out build dist

@@ -1,0 +1,1 @@
+"""What the node has: GPUs, MIG devices, links, NUMA nodes; and the readers that find out."""

@@ -1,0 +1,1 @@
+"""Hardware and configuration in, resources and their devices out. Pure functions."""

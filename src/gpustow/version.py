@@ -1,0 +1,3 @@
+"""The version, the single place it is written down."""
+
+__version__ = "0.1.0"
