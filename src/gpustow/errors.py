@@ -149,7 +149,7 @@ class RegistrationError(GpustowError):
         self.reason = reason
 
 
-class RegistrationRefused(RegistrationError):
+class RegistrationRefused(RegistrationError):  # noqa: N818 - says what kubelet did
     """Kubelet will never take the registration: the name or the API version is not valid for it."""
 
 
