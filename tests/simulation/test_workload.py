@@ -1,0 +1,197 @@
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpustow.errors import WorkloadError
+from gpustow.simulation.workload import MOST_PODS, Workload, load_workload, parse_workload, shipped_workload
+
+
+def parse(document: object) -> Workload:
+    return parse_workload(yaml.safe_dump(document), "w.yaml")
+
+
+def story(workload: Workload) -> list[str]:
+    return [f"{action.kind} {action.pod.full_name}" for action in workload.actions]
+
+
+def problems(document: object) -> list[str]:
+    with pytest.raises(WorkloadError) as refused:
+        parse(document)
+    return [str(problem) for problem in refused.value.problems]
+
+
+def pod(name: str = "train", **more: Any) -> dict[str, Any]:
+    return {"name": name, "limits": {"nvidia.com/gpu": 1}} | more
+
+
+def test_without_steps_every_pod_is_admitted_in_the_order_of_the_file() -> None:
+    assert story(parse({"pods": [pod("b"), pod("a", namespace="ml")]})) == ["admit default/b", "admit ml/a"]
+
+
+def test_a_count_makes_numbered_copies() -> None:
+    assert story(parse({"pods": [pod(count=2)]})) == ["admit default/train-0", "admit default/train-1"]
+
+
+def test_a_count_of_one_still_numbers_so_that_raising_it_keeps_the_name() -> None:
+    assert story(parse({"pods": [pod(count=1)]})) == ["admit default/train-0"]
+
+
+def test_steps_take_a_pod_one_copy_or_a_list() -> None:
+    document = {
+        "pods": [pod(count=2), pod("solo", namespace="ml")],
+        "steps": [{"admit": "train"}, {"release": "train-1"}, {"admit": ["ml/solo", "train-1"]}],
+    }
+    assert story(parse(document)) == [
+        "admit default/train-0",
+        "admit default/train-1",
+        "release default/train-1",
+        "admit ml/solo",
+        "admit default/train-1",
+    ]
+
+
+def test_a_name_that_only_one_namespace_has_needs_no_namespace() -> None:
+    assert story(parse({"pods": [pod(namespace="ml")], "steps": [{"admit": "train"}]})) == ["admit ml/train"]
+
+
+def test_a_name_that_two_other_namespaces_have_is_not_guessed() -> None:
+    document = {"pods": [pod(namespace="a"), pod(namespace="b")], "steps": [{"admit": "train"}]}
+    assert problems(document) == ["steps[0].admit: there is no pod 'train'; there are: a/train, b/train"]
+
+
+def test_limits_stand_for_one_container_named_main() -> None:
+    [action] = parse({"pods": [pod()]}).actions
+    [container] = action.pod.containers
+    assert (container.name, container.limits, container.init) == ("main", {"nvidia.com/gpu": 1}, False)
+
+
+def test_init_containers_come_first() -> None:
+    document = {
+        "pods": [
+            {
+                "name": "p",
+                "containers": [{"name": "app", "limits": {"nvidia.com/gpu": "2"}}],
+                "initContainers": [{"name": "prepare", "limits": {"nvidia.com/gpu": 1}}],
+            }
+        ]
+    }
+    [action] = parse(document).actions
+    assert [(c.name, c.limits["nvidia.com/gpu"], c.init) for c in action.pod.containers] == [
+        ("prepare", 1, True),
+        ("app", 2, False),
+    ]
+
+
+def test_a_quoted_amount_is_a_number_as_in_manifests() -> None:
+    [action] = parse({"pods": [pod(limits={"nvidia.com/gpu": "3"})]}).actions
+    assert action.pod.containers[0].limits == {"nvidia.com/gpu": 3}
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        (None, "this has to be a mapping of keys to values (found None)"),
+        ({}, "pods: this key has to be given"),
+        ({"pods": []}, "pods: List should have at least 1 item after validation, not 0"),
+        ({"pods": [pod(colour="red")]}, "pods[0].colour: there is no such key"),
+        ({"pods": [pod("Train")]}, "pods[0].name: String should match pattern"),
+        ({"pods": [pod(count=0)]}, "pods[0].count: Input should be greater than or equal to 1 (found 0)"),
+        ({"pods": [pod(count=True)]}, "pods[0].count: Input should be a valid integer (found True)"),
+        ({"pods": [pod(limits={"gpu": 1})]}, "pods[0].limits.gpu: this is no extended resource"),
+        ({"pods": [pod(limits={"nvidia.com/gpu": -1})]}, "pods[0].limits.nvidia.com/gpu: Input should be greater"),
+        ({"pods": [pod(limits={"nvidia.com/gpu": "many"})]}, "pods[0].limits.nvidia.com/gpu: Input should be a valid"),
+        ({"pods": [{"name": "p"}]}, "pods[0]: says either `limits`, for one container, or a list `containers`"),
+        ({"pods": [pod(containers=[{"limits": {}}])]}, "pods[0]: says either `limits`"),
+        ({"pods": [pod(count=MOST_PODS + 1)]}, f"{MOST_PODS + 1} pods are more than the {MOST_PODS}"),
+        ({"pods": [pod(), pod()]}, "pods[1].name: there are two pods named default/train"),
+        ({"pods": [pod(count=2), pod("train-1")]}, "pods[1].name: there are two pods named default/train-1"),
+        ({"pods": [pod()], "steps": [{"admit": "tran"}]}, "steps[0].admit: there is no pod 'tran'"),
+        ({"pods": [pod()], "steps": [{"release": "train"}]}, "steps[0].release: pod default/train is not on the node"),
+        ({"pods": [pod()], "steps": [{"admit": ["train", "train"]}]}, "steps[0].admit: pod default/train is on the"),
+        ({"pods": [pod()], "steps": [{}]}, "steps[0]: says either `admit` or `release`"),
+        ({"pods": [pod()], "steps": [{"admit": "train", "release": "train"}]}, "steps[0]: says either `admit`"),
+    ],
+)
+def test_a_fault_is_told_with_its_path(document: object, expected: str) -> None:
+    [problem] = problems(document)
+    assert problem.startswith(expected)
+
+
+def test_two_containers_of_one_name_are_refused() -> None:
+    twin = {"name": "a", "limits": {}}
+    [problem] = problems({"pods": [{"name": "p", "containers": [twin, twin]}]})
+    assert problem == "pods[0]: has two containers named 'a'; give each a name of its own"
+
+
+def test_every_fault_is_told_at_once() -> None:
+    assert len(problems({"pods": [pod("A"), pod("B", count="x")]})) == 3
+
+
+def test_a_file_that_is_not_there_is_refused_with_its_path(tmp_path: Path) -> None:
+    path = str(tmp_path / "none.yaml")
+    with pytest.raises(WorkloadError, match=r"workload .*none\.yaml is refused:\n  it cannot be read: No such file"):
+        load_workload(path)
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(WorkloadError, match="it is not a text file"):
+        load_workload(str(path))
+
+
+def test_a_file_that_is_not_yaml_is_refused_with_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text("pods: [", encoding="utf-8")
+    with pytest.raises(WorkloadError, match=r"it is not YAML: .* line 1, column 8"):
+        load_workload(str(path))
+
+
+def test_a_file_that_nests_without_end_is_refused() -> None:
+    with pytest.raises(WorkloadError, match="it is not YAML"):
+        parse_workload("[" * 3_000, "w.yaml")
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(yaml.safe_dump({"pods": [pod()]}), encoding="utf-8")
+    assert load_workload(str(path)).source == str(path)
+
+
+def test_the_shipped_workload_is_three_pods_of_one_device() -> None:
+    workload = shipped_workload("three-pods")
+    assert story(workload) == ["admit default/pod-0", "admit default/pod-1", "admit default/pod-2"]
+    assert {sum(c.limits.values()) for action in workload.actions for c in action.pod.containers} == {1}
+
+
+_SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.dates()
+_DOCUMENTS = st.recursive(
+    _SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["pods", "steps", "name", "count", "limits", "containers", "admit", "release"])
+            | st.text(max_size=4),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(_DOCUMENTS)
+def test_any_document_is_a_workload_or_a_workload_error(document: object) -> None:
+    with contextlib.suppress(WorkloadError):
+        assert parse(document).source == "w.yaml"
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_workload_or_a_workload_error(text: str) -> None:
+    with contextlib.suppress(WorkloadError):
+        assert parse_workload(text, "w.yaml").source == "w.yaml"
