@@ -16,6 +16,9 @@ The tree; the number is the exit code of a command that ends with the error:
     ├── AllocationRefused           1   Allocate: unknown devices, or a sharing rule is broken
     ├── RegistrationError           1   kubelet did not take the registration; trying again may help
     │   └── RegistrationRefused     1       trying again will not help
+    │       └── ApiVersionRefused   1           nor will any other resource be taken
+    ├── PluginServerError           1   a plugin's socket cannot be served
+    ├── PodResourcesError           1   kubelet's PodResources cannot be read
     └── AdmissionError              1   the embedded kubelet refuses a pod
 
 An error carries its data in attributes, and its text says what is wrong, where, and what to do next.
@@ -151,6 +154,28 @@ class RegistrationError(GpustowError):
 
 class RegistrationRefused(RegistrationError):  # noqa: N818 - says what kubelet did
     """Kubelet will never take the registration: the name or the API version is not valid for it."""
+
+
+class ApiVersionRefused(RegistrationRefused):
+    """Kubelet does not know the version of the API, so that it will take no resource at all."""
+
+
+class PluginServerError(GpustowError):
+    """The socket of a plugin cannot be bound, or nobody answers on it."""
+
+    def __init__(self, socket: str, reason: str) -> None:
+        super().__init__(f"cannot serve on {socket}: {reason}")
+        self.socket = socket
+        self.reason = reason
+
+
+class PodResourcesError(GpustowError):
+    """Kubelet does not say which pod holds which device."""
+
+    def __init__(self, socket: str, reason: str) -> None:
+        super().__init__(f"cannot read the pods' resources from {socket}: {reason}")
+        self.socket = socket
+        self.reason = reason
 
 
 class AdmissionError(GpustowError):
