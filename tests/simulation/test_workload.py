@@ -16,7 +16,7 @@ def parse(document: object) -> Workload:
 
 
 def story(workload: Workload) -> list[str]:
-    return [f"{action.kind} {action.pod.full_name}" for action in workload.actions]
+    return [f"{action.kind} {action.pod.key}" for action in workload.actions]
 
 
 def problems(document: object) -> list[str]:
@@ -67,24 +67,21 @@ def test_a_name_that_two_other_namespaces_have_is_not_guessed() -> None:
 def test_limits_stand_for_one_container_named_main() -> None:
     [action] = parse({"pods": [pod()]}).actions
     [container] = action.pod.containers
-    assert (container.name, container.limits, container.init) == ("main", {"nvidia.com/gpu": 1}, False)
+    assert (container.name, container.limits) == ("main", {"nvidia.com/gpu": 1})
 
 
-def test_init_containers_come_first() -> None:
-    document = {
-        "pods": [
-            {
-                "name": "p",
-                "containers": [{"name": "app", "limits": {"nvidia.com/gpu": "2"}}],
-                "initContainers": [{"name": "prepare", "limits": {"nvidia.com/gpu": 1}}],
-            }
-        ]
+def test_init_containers_and_sidecars_are_told_apart_as_in_manifests() -> None:
+    entry = {
+        "name": "p",
+        "containers": [{"name": "app", "limits": {"nvidia.com/gpu": 2}}],
+        "initContainers": [
+            {"name": "prepare", "limits": {"nvidia.com/gpu": 1}},
+            {"name": "proxy", "limits": {}, "restartPolicy": "Always"},
+        ],
     }
-    [action] = parse(document).actions
-    assert [(c.name, c.limits["nvidia.com/gpu"], c.init) for c in action.pod.containers] == [
-        ("prepare", 1, True),
-        ("app", 2, False),
-    ]
+    [action] = parse({"pods": [entry]}).actions
+    assert [container.name for container in action.pod.in_order()] == ["prepare", "proxy", "app"]
+    assert [container.restartable for container in action.pod.init_containers] == [False, True]
 
 
 def test_a_quoted_amount_is_a_number_as_in_manifests() -> None:
@@ -166,7 +163,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 def test_the_shipped_workload_is_three_pods_of_one_device() -> None:
     workload = shipped_workload("three-pods")
     assert story(workload) == ["admit default/pod-0", "admit default/pod-1", "admit default/pod-2"]
-    assert {sum(c.limits.values()) for action in workload.actions for c in action.pod.containers} == {1}
+    assert {sum(c.limits.values()) for action in workload.actions for c in action.pod.in_order()} == {1}
 
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.dates()

@@ -36,6 +36,7 @@ from pydantic import (
 )
 
 from gpustow.errors import Problem, WorkloadError
+from gpustow.simulation.kubelet.pod import Container, Pod
 
 MOST_PODS = 100_000
 """More pods than this in one file are refused: a slip in `count` should not fill the memory."""
@@ -59,34 +60,11 @@ _Limits = dict[Annotated[str, AfterValidator(_extended_resource)], _Amount]
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
-    """A container and what it asks for: devices by resource name. `init` containers run, and end, before the others."""
-
-    name: str
-    limits: Mapping[str, int]
-    init: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadPod:
-    """One pod, as it comes to the node."""
-
-    namespace: str
-    name: str
-    containers: tuple[Container, ...]
-
-    @property
-    def full_name(self) -> str:
-        """Namespace and name, as `ml/train-0`."""
-        return f"{self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
 class Action:
     """One thing that happens to one pod: it is admitted, or it ends and is released."""
 
     kind: Literal["admit", "release"]
-    pod: WorkloadPod
+    pod: Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +84,17 @@ class _ContainerModel(_Model):
     limits: _Limits
 
 
+class _InitContainerModel(_ContainerModel):
+    restart_policy: Literal["Always"] | None = Field(default=None, alias="restartPolicy")
+
+
 class _PodModel(_Model):
     name: _Name
     namespace: _Name = "default"
     count: _Count | None = None
     limits: _Limits | None = None
     containers: list[_ContainerModel] = []
-    init_containers: list[_ContainerModel] = Field(default=[], alias="initContainers")
+    init_containers: list[_InitContainerModel] = Field(default=[], alias="initContainers")
 
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> "_PodModel":
@@ -124,15 +106,16 @@ class _PodModel(_Model):
             raise ValueError(f"has two containers named {twice[0]!r}; give each a name of its own")
         return self
 
-    def copies(self) -> tuple[WorkloadPod, ...]:
+    def copies(self) -> tuple[Pod, ...]:
         """The pods that this entry stands for: itself, or with `count` that many, numbered from 0."""
         names = [self.name] if self.count is None else [f"{self.name}-{number}" for number in range(self.count)]
         apps = self.containers or [_ContainerModel(limits=self.limits or {})]
-        containers = (
-            *(Container(model.name, model.limits, init=True) for model in self.init_containers),
-            *(Container(model.name, model.limits) for model in apps),
+        containers = tuple(Container(model.name, model.limits) for model in apps)
+        init_containers = tuple(
+            Container(model.name, model.limits, restartable=model.restart_policy is not None)
+            for model in self.init_containers
         )
-        return tuple(WorkloadPod(self.namespace, name, containers) for name in names)
+        return tuple(Pod(name, self.namespace, containers, init_containers) for name in names)
 
 
 class _StepModel(_Model):
@@ -229,7 +212,7 @@ class _Resolver:
         self._model = model
         self._source = source
         self._problems: list[Problem] = []
-        self._named: dict[str, tuple[WorkloadPod, ...]] = {}
+        self._named: dict[str, tuple[Pod, ...]] = {}
         self._present: set[str] = set()
         self._pods = tuple(self._expand())
 
@@ -242,11 +225,11 @@ class _Resolver:
             raise WorkloadError(self._source, self._problems)
         return tuple(actions)
 
-    def _expand(self) -> Iterator[WorkloadPod]:
+    def _expand(self) -> Iterator[Pod]:
         for number, entry in enumerate(self._model.pods):
             copies = entry.copies()
-            named = {copy.full_name: (copy,) for copy in copies} | {f"{entry.namespace}/{entry.name}": copies}
-            for name in named.keys() & self._named.keys():
+            named = {copy.key: (copy,) for copy in copies} | {f"{entry.namespace}/{entry.name}": copies}
+            for name in sorted(named.keys() & self._named.keys()):
                 self._problems.append(Problem(f"pods[{number}].name", f"there are two pods named {name}"))
             self._named |= named
             yield from copies
@@ -255,14 +238,14 @@ class _Resolver:
         kind, names = step.words()
         for name in names:
             for pod in self._find(name, f"steps[{number}].{kind}"):
-                if (pod.full_name in self._present) == (kind == "admit"):
+                if (pod.key in self._present) == (kind == "admit"):
                     wrong = "is on the node already" if kind == "admit" else "is not on the node at this step"
-                    self._problems.append(Problem(f"steps[{number}].{kind}", f"pod {pod.full_name} {wrong}"))
+                    self._problems.append(Problem(f"steps[{number}].{kind}", f"pod {pod.key} {wrong}"))
                     continue
-                (self._present.add if kind == "admit" else self._present.discard)(pod.full_name)
+                (self._present.add if kind == "admit" else self._present.discard)(pod.key)
                 yield Action(kind, pod)
 
-    def _find(self, name: str, path: str) -> Sequence[WorkloadPod]:
+    def _find(self, name: str, path: str) -> Sequence[Pod]:
         full = name if "/" in name else f"default/{name}"
         found = self._named.get(full)
         if found is None and "/" not in name:
@@ -272,7 +255,7 @@ class _Resolver:
             self._problems.append(Problem(path, f"there is no pod {name!r}; there are: {known}"))
         return found or ()
 
-    def _elsewhere(self, name: str) -> tuple[WorkloadPod, ...] | None:
+    def _elsewhere(self, name: str) -> tuple[Pod, ...] | None:
         """A name without namespace also means a pod of another namespace, where only one has it."""
         matches = [full for full in self._named if full.partition("/")[2] == name]
         return self._named[matches[0]] if len(matches) == 1 else None

@@ -1,0 +1,116 @@
+"""What came of a workload under one policy: the values that reports and pictures are made from.
+
+Two words are defined here and nowhere else. A GPU is *wholly free* when no pod that is still on the node holds any
+device of it, of any resource; that is the number that tells how well a policy stowed. A *slot* is a device as the
+picture shows it: where it lies, and which pod holds it.
+
+Limits: it is the state at the end of the workload. A device that a released pod held is free here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from gpustow.hardware.node import Gpu, Node
+from gpustow.resources.device import Device, Resource
+
+
+class Phase(Enum):
+    """Where a pod stands when the workload has ended."""
+
+    RUNNING = "running"
+    RELEASED = "released"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerOutcome:
+    """What one container was given: ids by resource, and the environment that the plugin put into it."""
+
+    name: str
+    device_ids: Mapping[str, tuple[str, ...]]
+    envs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PodOutcome:
+    """What became of one pod. `reason` and `message` are kubelet's, and are empty unless the pod was refused."""
+
+    namespace: str
+    name: str
+    phase: Phase
+    containers: tuple[ContainerOutcome, ...] = ()
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def key(self) -> str:
+        """Namespace and name, as `ml/train-0`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def device_ids(self) -> tuple[str, ...]:
+        """All ids that the pod was given, each once, in the order of its containers."""
+        ids = (id_ for container in self.containers for held in container.device_ids.values() for id_ in held)
+        return tuple(dict.fromkeys(ids))
+
+
+@dataclass(frozen=True, slots=True)
+class Advertised:
+    """What kubelet counts of one resource: all devices, and those of them that are healthy."""
+
+    capacity: int
+    allocatable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One device and the pod that holds it, by namespace and name; None is free."""
+
+    resource: str
+    device: Device
+    holder: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a workload under one policy."""
+
+    policy: str
+    node: Node
+    resources: tuple[Resource, ...]
+    advertised: Mapping[str, Advertised]
+    pods: tuple[PodOutcome, ...]
+    warnings: tuple[str, ...] = ()
+
+    def holders(self) -> dict[str, str]:
+        """Which pod holds which device at the end, by device id."""
+        return {id_: pod.key for pod in self.pods if pod.phase is Phase.RUNNING for id_ in pod.device_ids}
+
+    def slots(self, gpu: Gpu) -> tuple[Slot, ...]:
+        """The devices that lie on a GPU, resource by resource, each with its holder."""
+        holders = self.holders()
+        return tuple(
+            Slot(resource.name, device, holders.get(device.id))
+            for resource in self.resources
+            for device in resource.devices
+            if device.gpu_index == gpu.index
+        )
+
+    def wholly_free_gpus(self) -> tuple[int, ...]:
+        """The indices of the GPUs of which nothing is in use."""
+        holders = self.holders()
+        used = {device.gpu_index for resource in self.resources for device in resource.devices if device.id in holders}
+        return tuple(gpu.index for gpu in self.node.gpus if gpu.index not in used)
+
+    def refused(self) -> tuple[PodOutcome, ...]:
+        """The pods that kubelet did not admit."""
+        return tuple(pod for pod in self.pods if pod.phase is Phase.REFUSED)
+
+
+def comparison(outcomes: Sequence[Outcome]) -> str:
+    """One sentence that says how many GPUs each policy leaves wholly free."""
+    first, *others = [(outcome.policy, len(outcome.wholly_free_gpus())) for outcome in outcomes]
+    noun = "GPU" if first[1] == 1 else "GPUs"
+    parts = [f"{first[0]} leaves {first[1]} {noun} wholly free", *(f"{name} leaves {free}" for name, free in others)]
+    return f"{', '.join(parts)}."

@@ -1,0 +1,91 @@
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rich.console import Console
+
+from gpustow.simulation.outcome import ContainerOutcome, Outcome, Phase
+from gpustow.simulation.summary import MOST_PODS, print_summary
+from tests.simulation.samples import RESOURCE, outcome, refused, running
+
+
+def shown(*outcomes: Outcome, width: int = 80, environ: Mapping[str, str] | None = None) -> str:
+    out = io.StringIO()
+    print_summary(Console(file=out, width=width, force_terminal=False, _environ=environ or {}), outcomes, "a node")
+    return out.getvalue()
+
+
+def test_the_last_line_sums_up() -> None:
+    text = shown(outcome("distributed", [running("a", "MIG-0-0")]), outcome("packed", []))
+    assert text.splitlines()[-1] == "distributed leaves 1 GPU wholly free, packed leaves 2."
+
+
+def test_each_pod_stands_with_its_devices_and_its_environment() -> None:
+    lines = shown(outcome("packed", [running("a", "MIG-0-0")])).splitlines()
+    at = lines.index("  A default/a  running  GPU 0 1g.5gb")
+    assert lines[at + 1 : at + 3] == ["      nvidia.com/gpu: MIG-0-0", "      NVIDIA_VISIBLE_DEVICES=MIG-0-0"]
+
+
+def test_a_refused_pod_stands_with_kubelets_reason() -> None:
+    assert "    default/b  refused (UnexpectedAdmissionError): no room" in shown(outcome("packed", [refused("b")]))
+
+
+def test_a_released_pod_has_no_symbol() -> None:
+    gone = replace(running("a", "MIG-0-0"), phase=Phase.RELEASED)
+    assert "    default/a  released  GPU 0 1g.5gb" in shown(outcome("packed", [gone]))
+
+
+def test_a_pod_that_asked_for_nothing_has_no_devices() -> None:
+    assert "default/a  running  no devices" in shown(outcome("packed", [running("a", envs={})]))
+
+
+def test_containers_are_named_where_there_are_several() -> None:
+    pod = running("a", "MIG-0-0")
+    second = ContainerOutcome("second", {RESOURCE: ("MIG-0-1",)}, {})
+    text = shown(outcome("packed", [replace(pod, containers=(*pod.containers, second))]))
+    assert "      container main\n" in text
+    assert "      container second\n      nvidia.com/gpu: MIG-0-1\n" in text
+
+
+def test_resources_are_told_once_where_all_policies_agree() -> None:
+    text = shown(outcome("distributed", []), outcome("packed", []))
+    assert text.count("  nvidia.com/gpu  6 devices\n") == 1
+
+
+def test_resources_are_told_by_policy_where_they_differ() -> None:
+    text = shown(outcome("distributed", []), outcome("packed", [], sick=["MIG-0-0"]))
+    assert "  under packed\n  nvidia.com/gpu  6 devices, 1 of them unhealthy\n" in text
+
+
+def test_a_node_that_advertises_nothing_says_so() -> None:
+    assert "Resources advertised to kubelet\n  none\n" in shown(outcome("packed", [], slots=0))
+
+
+def test_long_lists_are_shortened_and_say_so() -> None:
+    ids = [f"MIG-0-{n}" for n in range(100)]
+    text = shown(outcome("packed", [running("a", *ids)], gpus=1, slots=100))
+    assert "MIG-0-7 and 92 more\n" in text
+    assert re.search(r"NVIDIA_VISIBLE_DEVICES=.{400}\.\.\.$", text, re.MULTILINE)
+
+
+def test_very_many_pods_are_counted_rather_than_listed() -> None:
+    pods = [running(f"p{n}", f"MIG-0-{n}") for n in range(MOST_PODS + 1)] + [refused("x")]
+    text = shown(outcome("packed", pods, gpus=1, slots=50))
+    assert "  and 2 more pods (1 running, 1 refused); -o json lists all\n" in text
+
+
+def test_policies_stand_side_by_side_in_80_columns_for_five_slots() -> None:
+    text = shown(outcome("distributed", [], slots=5), outcome("packed", [], slots=5))
+    assert re.search(r"^distributed +packed$", text, re.MULTILINE)
+
+
+def test_what_is_not_a_terminal_gets_no_escape_codes() -> None:
+    assert "\x1b" not in shown(outcome("packed", [running("a", "MIG-0-0")]))
+
+
+def test_long_lines_are_not_folded_so_that_they_can_be_copied() -> None:
+    name = "n" * 63
+    assert f"  A default/{name}  running  GPU 0 1g.5gb\n" in shown(
+        outcome("packed", [running(name, "MIG-0-0")]), width=40
+    )
