@@ -1,0 +1,173 @@
+"""Which devices one container gets of one resource: kubelet's choice, with the plugin's advice.
+
+The order of the checks is kubelet's and decides which error a pod is refused with. Where kubelet takes an arbitrary
+element of a set, an element is drawn with the random generator that is passed in.
+
+Numbers and texts: kubelet 1.36.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from random import Random
+
+from gpustow.errors import GpustowError
+from gpustow.simulation.kubelet.devices import DeviceTable
+from gpustow.simulation.kubelet.endpoint import EndpointError
+from gpustow.simulation.kubelet.holdings import NO_NODE
+from gpustow.simulation.kubelet.state import DeviceState
+from gpustow.simulation.kubelet.topology.masks import Mask
+
+
+class AllocationError(GpustowError):
+    """A container cannot get its devices; the text is kubelet's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What is asked: a container of a pod wants `size` devices of a resource.
+
+    `pool` has the devices of the pod's finished init containers; `mask` is the NUMA affinity, None without one;
+    `running` says that the container has been running since before kubelet started.
+    """
+
+    pod_uid: str
+    container: str
+    resource: str
+    size: int
+    pool: Collection[str] = ()
+    mask: Mask | None = None
+    running: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The free devices by how they lie to the affinity mask."""
+
+    aligned: set[str]
+    unaligned: set[str]
+    without_affinity: set[str]
+
+
+def split(table: DeviceTable, resource: str, free: set[str], mask: Mask | None) -> Split:
+    """The free devices by the mask.
+
+    Without a mask, or for a resource of which no device names a NUMA node, all are without affinity. A device that
+    touches the mask with one of its nodes is aligned.
+    """
+    if mask is None or not table.has_topology(resource):
+        return Split(set(), set(), set(free))
+    result = Split(set(), set(), set())
+    for device in free:
+        nodes = table.numa_nodes(resource, device)
+        if mask.has_any(nodes):
+            result.aligned.add(device)
+        elif any(node != NO_NODE for node in nodes):
+            result.unaligned.add(device)
+        else:
+            result.without_affinity.add(device)
+    return result
+
+
+class Chooser:
+    """Chooses devices and reserves what it chose in the state's `in_use`."""
+
+    def __init__(self, state: DeviceState, random: Random, *, checks_held: bool = True) -> None:
+        self._state = state
+        self._random = random
+        self._checks_held = checks_held
+
+    async def choose(self, need: Need, *, sources_ready: bool) -> tuple[str, ...]:
+        """The ids to call Allocate with; none if the container has what it wants, or runs already.
+
+        Raises AllocationError.
+        """
+        held = self._state.holdings.ids(need.pod_uid, need.container, need.resource)
+        missing = need.size - len(held or ())
+        if held is not None and missing:
+            raise AllocationError(
+                f'pod "{need.pod_uid}" container "{need.container}" changed request for resource "{need.resource}" '
+                f"from {len(held)} to {need.size}"
+            )
+        if need.running and not sources_ready:
+            return ()
+        if self._checks_held:
+            self._check_health(need.resource, held or set())
+        if not missing:
+            return ()
+        taking = _Taking(self._state, self._random, need, missing)
+        await self._take(taking, need)
+        return tuple(self.in_random_order(taking.taken))
+
+    def _check_health(self, resource: str, held: set[str]) -> None:
+        healthy = self._state.table.healthy.get(resource)
+        if healthy is None:
+            raise AllocationError(f"cannot allocate unregistered device {resource}")
+        if not healthy:
+            raise AllocationError(f"no healthy devices present; cannot allocate unhealthy devices {resource}")
+        if not held <= healthy:
+            raise AllocationError(
+                f"previously allocated devices are no longer healthy; cannot allocate unhealthy devices {resource}"
+            )
+
+    async def _take(self, taking: "_Taking", need: Need) -> None:
+        if taking.take(need.pool):
+            return
+        free = self._state.free(need.resource)
+        if len(free) < taking.missing:
+            raise AllocationError(
+                f"requested number of devices unavailable for {need.resource}. "
+                f"Requested: {taking.missing}, Available: {len(free)}"
+            )
+        parts = split(self._state.table, need.resource, free, need.mask)
+        if taking.missing < len(parts.aligned):
+            preferred = await self._ask(need, parts.aligned, taking.taken)
+            if taking.take(preferred & parts.aligned) or taking.take(parts.aligned):
+                return
+        else:
+            if taking.take(parts.aligned):
+                return
+            preferred = await self._ask(need, free, taking.taken)
+            if any(taking.take(ids) for ids in (preferred & free, parts.unaligned, parts.without_affinity)):
+                return
+        raise AllocationError(
+            f"unexpectedly allocated less resources than required. "
+            f"Requested: {need.size}, Got: {need.size - taking.missing}"
+        )
+
+    async def _ask(self, need: Need, candidates: set[str], taken: Collection[str]) -> set[str]:
+        plugin = self._state.plugins.get(need.resource)
+        if plugin is None:
+            raise AllocationError(f"endpoint not found in cache for a registered resource: {need.resource}")
+        if plugin.options is None or not plugin.options.get_preferred_allocation_available:
+            return set()
+        available = self.in_random_order(candidates.union(taken))
+        try:
+            return set(await plugin.endpoint.preferred(available, self.in_random_order(taken), need.size))
+        except EndpointError as error:
+            raise AllocationError(f"device plugin GetPreferredAllocation rpc failed with err: {error}") from error
+
+    def in_random_order(self, ids: Iterable[str]) -> list[str]:
+        """The ids as a Go map would give them; sorted first, so that only the random generator decides."""
+        ordered = sorted(ids)
+        self._random.shuffle(ordered)
+        return ordered
+
+
+class _Taking:
+    """Devices being taken for one need, each of them reserved at once."""
+
+    def __init__(self, state: DeviceState, random: Random, need: Need, missing: int) -> None:
+        self._state = state
+        self._random = random
+        self._resource = need.resource
+        self.missing = missing
+        self.taken: dict[str, None] = {}
+
+    def take(self, ids: Collection[str]) -> bool:
+        """Takes from the ids, in random order, what is still missing; whether all is there."""
+        candidates = sorted(set(ids).difference(self.taken))
+        for device in self._random.sample(candidates, min(self.missing, len(candidates))):
+            self._state.reserve(self._resource, device)
+            self.taken[device] = None
+            self.missing -= 1
+        return not self.missing

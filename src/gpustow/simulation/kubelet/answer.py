@@ -1,0 +1,108 @@
+"""A plugin's answer to Allocate for one container, as a value, and how several answers become one container's edits.
+
+Kubelet keeps the answer for the life of the pod and gives the runtime the merge over all resources of the container.
+The first value of an environment key, mount target, device path or annotation stays, later ones are dropped with a
+log line; which resource comes first is arbitrary. CDI names are made unique, not checked.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from gpustow.kubelet.protocol import deviceplugin_v1beta1_pb2 as wire
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A bind mount from the host into the container."""
+
+    container_path: str
+    host_path: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNode:
+    """A device node in the container; `permissions` are letters out of r, w and m."""
+
+    container_path: str
+    host_path: str
+    permissions: str = "rw"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerAnswer:
+    """What is put into a container, by one resource or by all of them merged."""
+
+    envs: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()
+    devices: tuple[DeviceNode, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    cdi_devices: tuple[str, ...] = ()
+
+    @classmethod
+    def of_message(cls, message: wire.ContainerAllocateResponse) -> "ContainerAnswer":
+        """The value of a message from the wire."""
+        return cls(
+            envs=dict(message.envs),
+            mounts=tuple(Mount(m.container_path, m.host_path, m.read_only) for m in message.mounts),
+            devices=tuple(DeviceNode(d.container_path, d.host_path, d.permissions) for d in message.devices),
+            annotations=dict(message.annotations),
+            cdi_devices=tuple(device.name for device in message.cdi_devices),
+        )
+
+    def to_message(self) -> wire.ContainerAllocateResponse:
+        """The message that says the same."""
+        return wire.ContainerAllocateResponse(
+            envs=self.envs,
+            mounts=[
+                wire.Mount(container_path=m.container_path, host_path=m.host_path, read_only=m.read_only)
+                for m in self.mounts
+            ],
+            devices=[
+                wire.DeviceSpec(container_path=d.container_path, host_path=d.host_path, permissions=d.permissions)
+                for d in self.devices
+            ],
+            annotations=self.annotations,
+            cdi_devices=[wire.CDIDevice(name=name) for name in self.cdi_devices],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two resources of one container that disagree about `key`: `kept` is what the container gets."""
+
+    kind: str
+    key: str
+    kept: str
+    dropped: str
+
+
+def merge(answers: Iterable[ContainerAnswer]) -> tuple[ContainerAnswer, tuple[Conflict, ...]]:
+    """The edits of a container from the answers for its resources, in the order in which kubelet looks at them."""
+    envs: dict[str, str] = {}
+    mounts: dict[str, Mount] = {}
+    devices: dict[str, DeviceNode] = {}
+    annotations: dict[str, str] = {}
+    cdi_devices: dict[str, None] = {}
+    conflicts: list[Conflict] = []
+    for answer in answers:
+        conflicts += _add("env", envs, answer.envs)
+        conflicts += _add("mount", mounts, {mount.container_path: mount for mount in answer.mounts})
+        conflicts += _add("device", devices, {device.container_path: device for device in answer.devices})
+        conflicts += _add("annotation", annotations, answer.annotations)
+        cdi_devices.update(dict.fromkeys(answer.cdi_devices))
+    merged = ContainerAnswer(envs, tuple(mounts.values()), tuple(devices.values()), annotations, tuple(cdi_devices))
+    return merged, tuple(conflicts)
+
+
+Value = TypeVar("Value", str, Mount, DeviceNode)
+
+
+def _add(kind: str, into: dict[str, Value], more: Mapping[str, Value]) -> list[Conflict]:
+    conflicts = []
+    for key, value in more.items():
+        kept = into.setdefault(key, value)
+        if kept != value:
+            conflicts.append(Conflict(kind, key, str(kept), str(value)))
+    return conflicts
