@@ -1,0 +1,127 @@
+"""The devices of one resource, arranged so that a request costs little.
+
+Everything that depends on the devices and the links alone is computed here, once per state of the devices: which GPU a
+device lies on, the order in which its GPU gives devices out, shares as integers, which devices are sick, and the link
+scores between GPUs. GPUs are called by *position*, their rank by NVML index.
+
+Shares become integers over a common denominator. All devices of a resource on one card stand for the same share of
+it; where an operator gathers different MIG profiles under one name, a card's mean share stands for each of its slots
+that is still to be placed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, groupby
+from math import lcm
+from typing import Self
+
+from gpustow.hardware.links import UNKNOWN_LINK, Links
+from gpustow.placement.fabric import Fabric, Matrix, fabric_of
+from gpustow.resources.device import Device
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The devices of the resource on one GPU: a range of device numbers, and what one of them is worth."""
+
+    gpu_index: int
+    start: int
+    stop: int
+    share: Fraction
+    healthy: int
+    mig: bool
+
+
+def _order(device: Device) -> tuple[int, int, str, int]:
+    """Devices by GPU, MIG device, replica."""
+    return device.gpu_index, device.edge, device.uuid, -1 if device.replica is None else device.replica
+
+
+def _numa_groups(numa_nodes: Sequence[int | None], fabric: Fabric) -> tuple[int, ...]:
+    """One mask of GPUs for each NUMA node; GPUs whose node is unknown count as one more node."""
+    masks: dict[int | None, int] = {}
+    for node, bit in zip(numa_nodes, fabric.bits, strict=True):
+        masks[node] = masks.get(node, 0) | bit
+    return tuple(masks.values())
+
+
+def _islands(adjacent: Sequence[tuple[int, int]], fabric: Fabric) -> tuple[int, ...]:
+    """One mask of GPUs for each set that NVLinks connect."""
+    islands = list(fabric.bits)
+    for one, other in adjacent:
+        joined = fabric.bits[one] | fabric.bits[other]
+        touched = [island for island in islands if island & joined]
+        islands = [island for island in islands if not island & joined]
+        merged = 0
+        for island in touched:
+            merged |= island
+        islands.append(merged)
+    return tuple(sorted(islands, reverse=True))
+
+
+class Inventory:
+    """The devices of a resource and the fabric between their GPUs. Build it with `Inventory.of`."""
+
+    def __init__(self, devices: Sequence[Device], links: Links) -> None:
+        ordered = sorted(devices, key=_order)
+        self.devices: tuple[Device, ...] = tuple(ordered)
+        self.ids: tuple[str, ...] = tuple(device.id for device in ordered)
+        self.number_of: Mapping[str, int] = {id_: number for number, id_ in enumerate(self.ids)}
+        self.sick: tuple[int, ...] = tuple(number for number, device in enumerate(ordered) if not device.healthy)
+        self.whole_gpus: bool = all(device.mig is None and device.replica is None for device in ordered)
+
+        slots: list[Slots] = []
+        numa_nodes: list[int | None] = []
+        for gpu_index, group in groupby(ordered, key=lambda device: device.gpu_index):
+            members = list(group)
+            start = slots[-1].stop if slots else 0
+            share = sum((device.share for device in members), Fraction(0)) / len(members)
+            healthy = sum(device.healthy for device in members)
+            mig = any(device.mig is not None for device in members)
+            slots.append(Slots(gpu_index, start, start + len(members), share, healthy, mig))
+            numa_nodes.append(members[0].numa_node)
+        self.slots: tuple[Slots, ...] = tuple(slots)
+        self.position_of: Mapping[int, int] = {gpu.gpu_index: position for position, gpu in enumerate(slots)}
+
+        self.denominator: int = lcm(*(gpu.share.denominator for gpu in slots), *(d.share.denominator for d in ordered))
+        self.steps: tuple[int, ...] = tuple(int(gpu.share * self.denominator) for gpu in slots)
+        self.shares: tuple[int, ...] = tuple(int(device.share * self.denominator) for device in ordered)
+        self.healthy_shares: tuple[int, ...] = tuple(
+            sum(self.shares[number] for number in range(gpu.start, gpu.stop) if ordered[number].healthy)
+            for gpu in slots
+        )
+        self.uneven: tuple[bool, ...] = tuple(len(set(self.shares[gpu.start : gpu.stop])) > 1 for gpu in slots)
+
+        self.fabric: Fabric = fabric_of(self._matrix(links))
+        self.numa_groups: tuple[int, ...] = _numa_groups(numa_nodes, self.fabric)
+        self.numa_labels: tuple[int, ...] = tuple(
+            next(label for label, mask in enumerate(self.numa_groups) if mask & bit) for bit in self.fabric.bits
+        )
+        self.islands: tuple[int, ...] = _islands(self._nvlinked(links), self.fabric)
+
+    @classmethod
+    def of(cls, devices: Sequence[Device], links: Links) -> Self:
+        """The inventory of a resource's devices on a node with these links."""
+        return cls(devices, links)
+
+    def _matrix(self, links: Links) -> Matrix:
+        """The link scores between GPUs; nothing links to a MIG device, which has no peer-to-peer traffic."""
+        scores = links.scores([gpu.gpu_index for gpu in self.slots])
+        return tuple(
+            tuple(0 if one.mig or other.mig else score for other, score in zip(self.slots, row, strict=True))
+            for one, row in zip(self.slots, scores, strict=True)
+        )
+
+    def _nvlinked(self, links: Links) -> list[tuple[int, int]]:
+        """The pairs of positions with an NVLink that both ends report."""
+        table = links.table()
+        return [
+            (one, other)
+            for (one, first), (other, second) in combinations(enumerate(self.slots), 2)
+            if not (first.mig or second.mig)
+            and all(
+                table.get(ends, UNKNOWN_LINK).nvlinks
+                for ends in ((first.gpu_index, second.gpu_index), (second.gpu_index, first.gpu_index))
+            )
+        ]

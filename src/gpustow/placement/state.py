@@ -1,0 +1,176 @@
+"""One request against one inventory, as integers: the view that every policy works on.
+
+All loads are in units of 1 / `denominator` of a card. A policy sees, for each GPU position, how many slots are free,
+how many of them it may take, what is in use and what one slot adds; it answers with a count for each position.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+from typing import Self
+
+from gpustow.errors import InfeasibleRequest
+from gpustow.placement.fabric import Fabric
+from gpustow.placement.inventory import Inventory
+from gpustow.placement.occupancy import Occupancy
+from gpustow.placement.request import Request
+
+Counts = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a policy decides on. Every tuple has one entry for each GPU position.
+
+    `wanted` slots are still to be placed. `free` slots are offered and healthy; a policy may take `limit` of them.
+    `used` is the load before the request, must-include counted, and `step` what a slot adds to it. `must` slots are
+    must-include's; `taken` slots of the resource are in use, must-include counted.
+    """
+
+    fabric: Fabric
+    numa_groups: tuple[int, ...]
+    numa_labels: tuple[int, ...]
+    islands: tuple[int, ...]
+    denominator: int
+    wanted: int
+    free: Counts
+    limit: Counts
+    used: Counts
+    step: Counts
+    must: Counts
+    taken: Counts
+
+    @property
+    def positions(self) -> range:
+        """All GPU positions."""
+        return range(len(self.free))
+
+    @property
+    def must_mask(self) -> int:
+        """The GPUs on which must-include has a device."""
+        return self.mask(self.must)
+
+    def mask(self, counts: Sequence[int]) -> int:
+        """The GPUs with a count above zero."""
+        mask = 0
+        for count, bit in zip(counts, self.fabric.bits, strict=True):
+            if count:
+                mask |= bit
+        return mask
+
+    def numa_spanned(self, mask: int) -> int:
+        """How many NUMA nodes a set of GPUs spans."""
+        return sum(1 for group in self.numa_groups if group & mask)
+
+    def limited(self, limit: Counts) -> Self:
+        """The same state with other limits."""
+        return replace(self, limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a request names, in device numbers.
+
+    `free` flags the devices that a policy may take. `required` are must-include's known devices; `strangers` its ids
+    that the resource does not have; `last_resort` are the devices offered that are known to be sick.
+    """
+
+    free: bytearray
+    required: tuple[int, ...]
+    strangers: tuple[str, ...]
+    last_resort: tuple[int, ...]
+
+
+def read_offer(request: Request, inventory: Inventory) -> Offer:
+    """Sort out the ids of a request; raises InfeasibleRequest when too few devices of the resource are offered."""
+    request.check_form()
+    unknown = len(inventory.ids)
+    free = bytearray(unknown + 1)
+    number_of = inventory.number_of
+    for id_ in request.available:
+        free[number_of.get(id_, unknown)] = 1
+    free.pop()
+
+    required: list[int] = []
+    strangers: set[str] = set()
+    for id_ in request.must_include:
+        number = number_of.get(id_)
+        if number is None:
+            strangers.add(id_)
+        elif free[number]:
+            free[number] = 0
+            required.append(number)
+    offered = free.count(1) + len(required) + len(strangers)
+    if offered < request.size:
+        raise InfeasibleRequest(f"{request.size} devices are asked for, but only {offered} are offered")
+
+    last_resort = tuple(number for number in inventory.sick if free[number])
+    for number in last_resort:
+        free[number] = 0
+    return Offer(free, tuple(sorted(required)), tuple(sorted(strangers)), last_resort)
+
+
+def _own_use(inventory: Inventory, offer: Offer, in_use: Occupancy) -> tuple[list[int], list[int]]:
+    """The slots of the resource in use at each position, and their load; must-include counts as in use."""
+    taken: list[int] = []
+    load: list[int] = []
+    if in_use.in_use is None:
+        for position, gpu in enumerate(inventory.slots):
+            free = offer.free.count(1, gpu.start, gpu.stop)
+            taken.append(gpu.healthy - free)
+            load.append(inventory.healthy_shares[position] - _free_share(inventory, offer, position, free))
+    else:
+        taken = [0] * len(inventory.slots)
+        load = [0] * len(inventory.slots)
+        required = set(offer.required)
+        numbers = {number for id_ in in_use.in_use if (number := inventory.number_of.get(id_)) is not None}
+        for number in numbers | required:
+            device = inventory.devices[number]
+            if device.healthy and not offer.free[number]:
+                position = inventory.position_of[device.gpu_index]
+                taken[position] += 1
+                load[position] += inventory.shares[number]
+    return taken, load
+
+
+def _free_share(inventory: Inventory, offer: Offer, position: int, free: int) -> int:
+    """The share of the free slots at a position; one by one only where they are not all alike."""
+    if not inventory.uneven[position]:
+        return free * inventory.steps[position]
+    gpu = inventory.slots[position]
+    return sum(inventory.shares[number] for number in range(gpu.start, gpu.stop) if offer.free[number])
+
+
+def read_state(size: int, offer: Offer, inventory: Inventory, occupancy: Occupancy) -> State:
+    """The integers of a request of `size` devices."""
+    must = [0] * len(inventory.slots)
+    for number in offer.required:
+        must[inventory.position_of[inventory.devices[number].gpu_index]] += 1
+    taken, load = _own_use(inventory, offer, occupancy)
+
+    denominator = inventory.denominator
+    step = inventory.steps
+    others = {index: share for index, share in occupancy.others.items() if share and index in inventory.position_of}
+    if others:
+        denominator = lcm(denominator, *(share.denominator for share in others.values()))
+        scale = denominator // inventory.denominator
+        step = tuple(share * scale for share in step)
+        load = [share * scale for share in load]
+        for index, share in others.items():
+            load[inventory.position_of[index]] += int(share * denominator)
+
+    free = tuple(offer.free.count(1, gpu.start, gpu.stop) for gpu in inventory.slots)
+    return State(
+        fabric=inventory.fabric,
+        numa_groups=inventory.numa_groups,
+        numa_labels=inventory.numa_labels,
+        islands=inventory.islands,
+        denominator=denominator,
+        wanted=size - len(offer.required) - len(offer.strangers),
+        free=free,
+        limit=free,
+        used=tuple(load),
+        step=step,
+        must=tuple(must),
+        taken=tuple(taken),
+    )
