@@ -1,0 +1,1 @@
+"""What `make bench` measures: decisions, the wire, the start and the cost of the daemon."""
