@@ -22,7 +22,9 @@ class MigProfile:
     """What a MIG device is: its slices, its memory and its attributes.
 
     `attribute` is the suffix of the name with its sign (`+me`, `+gfx`, `-me`), or empty. `memory_slices` is what the
-    GPU instance takes of the card's slices (None where NVML does not tell).
+    GPU instance takes of the card's slices (None where NVML does not tell). `nvml_profile` is the profile's number in
+    NVML's enumeration, `profile_id` the one that instances report and nvidia-smi prints, `max_count` how many of it
+    an empty card can hold, and `placements` the memory slices at which one may start.
     """
 
     gpu_slices: int
@@ -34,6 +36,8 @@ class MigProfile:
     multiprocessors: int | None = None
     nvml_profile: int | None = None
     placements: tuple[int, ...] = ()
+    profile_id: int | None = None
+    max_count: int | None = None
 
     @property
     def name(self) -> str:

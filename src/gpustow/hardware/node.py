@@ -33,6 +33,7 @@ class Gpu:
     """One physical card.
 
     `index` is NVML's, and the key that everything below groups by; skipped display adapters leave gaps.
+    `pci_bus_id` is written as NVML writes it, with eight digits of domain: `00000000:07:00.0`.
     `memory_slices` is what the card has for MIG to divide (8 on A100 and newer, 4 on A30, 12 on RTX PRO 6000).
     `mig_profiles` are the profiles that the card could be cut into, whatever its MIG mode.
     """
