@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpustow.errors import WorkloadError
-from gpustow.simulation.workload import MOST_PODS, Workload, load_workload, parse_workload, shipped_workload
+from gpustow.simulation.workload import MOST_PODS, Workload, load_workload, parse_workload
 
 
 def parse(document: object) -> Workload:
@@ -92,15 +92,15 @@ def test_a_quoted_amount_is_a_number_as_in_manifests() -> None:
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        (None, "this has to be a mapping of keys to values (found None)"),
+        (None, "this has to be a mapping of keys to values (found 'null')"),
         ({}, "pods: this key has to be given"),
         ({"pods": []}, "pods: List should have at least 1 item after validation, not 0"),
         ({"pods": [pod(colour="red")]}, "pods[0].colour: there is no such key"),
         ({"pods": [pod("Train")]}, "pods[0].name: String should match pattern"),
-        ({"pods": [pod(count=0)]}, "pods[0].count: Input should be greater than or equal to 1 (found 0)"),
-        ({"pods": [pod(count=True)]}, "pods[0].count: Input should be a valid integer (found True)"),
+        ({"pods": [pod(count=0)]}, "pods[0].count: Input should be greater than or equal to 1 (found '0')"),
+        ({"pods": [pod(count=True)]}, "pods[0].count: Input should be a valid integer (found 'true')"),
         ({"pods": [pod(limits={"gpu": 1})]}, "pods[0].limits.gpu: this is no extended resource"),
-        ({"pods": [pod(limits={"nvidia.com/gpu": -1})]}, "pods[0].limits.nvidia.com/gpu: Input should be greater"),
+        ({"pods": [pod(limits={"nvidia.com/gpu": -1})]}, "pods[0].limits.nvidia.com/gpu: Input should be a valid"),
         ({"pods": [pod(limits={"nvidia.com/gpu": "many"})]}, "pods[0].limits.nvidia.com/gpu: Input should be a valid"),
         ({"pods": [{"name": "p"}]}, "pods[0]: says either `limits`, for one container, or a list `containers`"),
         ({"pods": [pod(containers=[{"limits": {}}])]}, "pods[0]: says either `limits`"),
@@ -144,9 +144,19 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_yaml_is_refused_with_the_place(tmp_path: Path) -> None:
     path = tmp_path / "w.yaml"
-    path.write_text("pods: [", encoding="utf-8")
-    with pytest.raises(WorkloadError, match=r"it is not YAML: .* line 1, column 8"):
+    path.write_text("pods: [\n", encoding="utf-8")
+    with pytest.raises(WorkloadError, match=r"it is not YAML: .* line 2, column 1"):
         load_workload(str(path))
+
+
+def test_a_key_that_stands_twice_is_refused() -> None:
+    with pytest.raises(WorkloadError, match="line 2: the key 'pods' stands twice"):
+        parse_workload("pods: []\npods: []\n", "w.yaml")
+
+
+def test_names_that_look_like_other_types_are_names() -> None:
+    [action] = parse_workload("pods: [{name: 010, limits: {nvidia.com/gpu: 010}}]", "w.yaml").actions
+    assert (action.pod.key, action.pod.containers[0].limits) == ("default/010", {"nvidia.com/gpu": 10})
 
 
 def test_a_file_that_nests_without_end_is_refused() -> None:
@@ -158,12 +168,6 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "w.yaml"
     path.write_text(yaml.safe_dump({"pods": [pod()]}), encoding="utf-8")
     assert load_workload(str(path)).source == str(path)
-
-
-def test_the_shipped_workload_is_three_pods_of_one_device() -> None:
-    workload = shipped_workload("three-pods")
-    assert story(workload) == ["admit default/pod-0", "admit default/pod-1", "admit default/pod-2"]
-    assert {sum(c.limits.values()) for action in workload.actions for c in action.pod.in_order()} == {1}
 
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.dates()

@@ -19,11 +19,9 @@ no effect on which devices a pod gets and have no place in the file; what a sche
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -36,14 +34,15 @@ from pydantic import (
 )
 
 from gpustow.errors import Problem, WorkloadError
+from gpustow.hardware.plaintext import parse_plain_yaml
 from gpustow.simulation.kubelet.pod import Container, Pod
 
 MOST_PODS = 100_000
 """More pods than this in one file are refused: a slip in `count` should not fill the memory."""
 
 
-def _quoted_number(value: object) -> object:
-    """Manifests write amounts as text too: `nvidia.com/gpu: "1"`."""
+def _number(value: object) -> object:
+    """Scalars come as text; only plain digits are a number, so that `1e3` and `0x10` are told rather than guessed."""
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else value
 
 
@@ -54,8 +53,8 @@ def _extended_resource(name: str) -> str:
 
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
-_Count = Annotated[int, BeforeValidator(_quoted_number), Field(strict=True, ge=1)]
-_Amount = Annotated[int, BeforeValidator(_quoted_number), Field(strict=True, ge=0, le=1_000_000)]
+_Count = Annotated[int, BeforeValidator(_number), Field(strict=True, ge=1)]
+_Amount = Annotated[int, BeforeValidator(_number), Field(strict=True, ge=0, le=1_000_000)]
 _Limits = dict[Annotated[str, AfterValidator(_extended_resource)], _Amount]
 
 
@@ -161,27 +160,17 @@ def load_workload(path: str) -> Workload:
     return parse_workload(text, path)
 
 
-def shipped_workload(name: str) -> Workload:
-    """A workload that comes with the package, by its name, such as `three-pods`."""
-    text = (resources.files(__package__) / "scenarios" / f"{name}.yaml").read_text(encoding="utf-8")
-    return parse_workload(text, f"{name} (shipped)")
-
-
 def parse_workload(text: str, source: str) -> Workload:
     """Turns the text of a workload file into actions; `source` names it in messages. Raises as `load_workload`."""
     try:
-        document = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise WorkloadError(source, [Problem("", f"it is not YAML: {_one_line(error)}")]) from error
+        document = parse_plain_yaml(text)
+    except ValueError as error:
+        raise WorkloadError(source, [Problem("", f"it is not YAML: {error}")]) from error
     try:
         model = _WorkloadModel.model_validate(document)
     except ValidationError as error:
         raise WorkloadError(source, [_problem(detail) for detail in error.errors()]) from error
     return Workload(source, _Resolver(model, source).actions())
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 _PLAIN_WORDS = {
