@@ -307,14 +307,14 @@ def problems_of(error: ValidationError, document: object) -> list[Problem]:
 
 
 def _problem(detail: Mapping[str, Any], document: object) -> Problem:
-    path, here = "", document
-    for part in detail["loc"]:
+    path, here, missing = "", document, detail["type"] == "missing"
+    for part in detail["loc"][:-1] if missing else detail["loc"]:
         if isinstance(here, dict) and part in here:
             path, here = f"{path}.{part}", here[part]
         elif isinstance(here, list) and isinstance(part, int) and part < len(here):
             path, here = f"{path}[{part}]", here[part]
     message = str(detail["msg"])
-    if detail["type"] == "missing":
+    if missing:
         path = f"{path}.{detail['loc'][-1]}"
     elif detail["type"] != "unknown_key" and isinstance(here, str | int | float):
         message += f" (found {here!r})"

@@ -1,0 +1,44 @@
+from dataclasses import replace
+
+import pytest
+
+from gpustow.hardware.faults import Fault, GpuLost, MigReconfigured, SlowNvml, XidFault, node_at, reading_delay
+from gpustow.hardware.node import Node
+from gpustow.hardware.nodemodel import load_node_model
+
+
+@pytest.fixture
+def node() -> Node:
+    return load_node_model("a100-4-mig-5").node
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "indices"),
+    [(0.0, [0, 1, 2, 3]), (9.9, [0, 1, 2, 3]), (10.0, [0, 1, 3]), (14.9, [0, 1, 3]), (15.0, [0, 1, 2, 3])],
+)
+def test_a_lost_gpu_is_missing_while_it_is_lost(node: Node, elapsed: float, indices: list[int]) -> None:
+    seen = node_at(node, [GpuLost(10.0, 2, 5.0)], elapsed)
+    assert [gpu.index for gpu in seen.gpus] == indices
+    assert {a for (a, _), _ in seen.links.readings} == set(indices)
+    assert seen.notes == (() if 2 in indices else ("GPU 2 is lost: it is left out",))
+
+
+def test_a_gpu_without_a_duration_stays_lost(node: Node) -> None:
+    assert len(node_at(node, [GpuLost(1.0, 0)], 1e9).gpus) == 3
+
+
+def test_the_last_mig_layout_before_now_is_the_one_that_counts(node: Node) -> None:
+    few = node.gpus[1].mig_devices[:1]
+    faults: list[Fault] = [MigReconfigured(20.0, 1, enabled=False, devices=()), MigReconfigured(10.0, 1, True, few)]
+    assert node_at(node, faults, 5.0) == node
+    assert node_at(node, faults, 10.0).gpus[1] == replace(node.gpus[1], mig_devices=few)
+    assert node_at(node, faults, 20.0).gpus[1] == replace(node.gpus[1], mig_enabled=False, mig_devices=())
+
+
+def test_delays_add_up_while_they_last() -> None:
+    faults: list[Fault] = [SlowNvml(0.0, 2.0), SlowNvml(5.0, 1.0, 5.0), XidFault(0.0, 0, 79)]
+    assert [reading_delay(faults, elapsed) for elapsed in (0.0, 5.0, 9.9, 10.0)] == [2.0, 3.0, 3.0, 2.0]
+
+
+def test_an_xid_changes_nothing_that_can_be_read(node: Node) -> None:
+    assert node_at(node, [XidFault(0.0, 0, 79)], 1.0) == node
