@@ -10,16 +10,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from random import Random
 
-from gpustow.errors import GpustowError
+from gpustow.simulation.kubelet.behaviour import Behaviour
 from gpustow.simulation.kubelet.devices import DeviceTable
 from gpustow.simulation.kubelet.endpoint import EndpointError
 from gpustow.simulation.kubelet.holdings import NO_NODE
-from gpustow.simulation.kubelet.state import DeviceState
+from gpustow.simulation.kubelet.journal import Journal, PreferenceAsked
+from gpustow.simulation.kubelet.state import AllocationError, DeviceState
 from gpustow.simulation.kubelet.topology.masks import Mask
-
-
-class AllocationError(GpustowError):
-    """A container cannot get its devices; the text is kubelet's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +68,11 @@ def split(table: DeviceTable, resource: str, free: set[str], mask: Mask | None) 
 class Chooser:
     """Chooses devices and reserves what it chose in the state's `in_use`."""
 
-    def __init__(self, state: DeviceState, random: Random, *, checks_held: bool = True) -> None:
+    def __init__(self, state: DeviceState, random: Random, behaviour: Behaviour, journal: Journal) -> None:
         self._state = state
         self._random = random
-        self._checks_held = checks_held
+        self._behaviour = behaviour
+        self._journal = journal
 
     async def choose(self, need: Need, *, sources_ready: bool) -> tuple[str, ...]:
         """The ids to call Allocate with; none if the container has what it wants, or runs already.
@@ -88,9 +86,9 @@ class Chooser:
                 f'pod "{need.pod_uid}" container "{need.container}" changed request for resource "{need.resource}" '
                 f"from {len(held)} to {need.size}"
             )
-        if need.running and not sources_ready:
+        if self._behaviour.trusts_running_containers and need.running and not sources_ready:
             return ()
-        if self._checks_held:
+        if self._behaviour.checks_held_devices:
             self._check_health(need.resource, held or set())
         if not missing:
             return ()
@@ -135,14 +133,15 @@ class Chooser:
         )
 
     async def _ask(self, need: Need, candidates: set[str], taken: Collection[str]) -> set[str]:
-        plugin = self._state.plugins.get(need.resource)
-        if plugin is None:
-            raise AllocationError(f"endpoint not found in cache for a registered resource: {need.resource}")
+        plugin = self._state.plugin(need.resource)
         if plugin.options is None or not plugin.options.get_preferred_allocation_available:
             return set()
-        available = self.in_random_order(candidates.union(taken))
+        available, must = self.in_random_order(candidates.union(taken)), self.in_random_order(taken)
+        self._journal.preferences.append(
+            PreferenceAsked(need.resource, tuple(sorted(available)), tuple(sorted(must)), need.size)
+        )
         try:
-            return set(await plugin.endpoint.preferred(available, self.in_random_order(taken), need.size))
+            return set(await plugin.reachable(need.resource).preferred(available, must, need.size))
         except EndpointError as error:
             raise AllocationError(f"device plugin GetPreferredAllocation rpc failed with err: {error}") from error
 

@@ -1,20 +1,24 @@
 """Kubelet's table of connected plugins, and the tasks that watch their lists.
 
-A registration is never checked against the one before it: the new plugin replaces the old one while the old stream
-may live on. What happens when the old stream ends is where versions differ.
+A registration is never checked against the one before it: the new plugin replaces the old one while the old stream may
+live on. What happens when the old stream ends is where versions differ (`Connections`).
 
-* `ClientTable`, kubelet 1.36 and older, knows plugins by resource alone. The end of the old stream looks up the
-  resource, finds the new plugin, and disconnects that: allocatable falls to 0 and stays there (kubernetes#127803).
-  And if connecting to the new plugin fails, the entry is gone, so that nobody ever notices the end of the old one.
+* 1.24 and older: the end of a plugin that was replaced means nothing.
+* 1.25 to 1.36: the table knows plugins by resource alone. The end of the old stream looks up the resource, finds the
+  new plugin, and disconnects that: allocatable falls to 0 and stays there (kubernetes#127803). And if connecting to the
+  new plugin fails, the entry is gone, so that nobody ever notices the end of the old one.
+* 1.37: the table knows them by resource and socket. Two instances with different sockets do not disturb each other;
+  with the same socket they still do.
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Coroutine, Hashable, Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, assert_never
 
+from gpustow.simulation.kubelet.behaviour import Behaviour, Connections
 from gpustow.simulation.kubelet.devices import PluginDevice
-from gpustow.simulation.kubelet.endpoint import Endpoint, PluginOptions
+from gpustow.simulation.kubelet.endpoint import Endpoint, EndpointError, PluginOptions
 from gpustow.simulation.kubelet.pluginclient import PluginClient
 
 
@@ -29,49 +33,89 @@ class PluginEvents(Protocol):
         """A plugin has sent its list."""
         ...
 
-    def disconnected(self, resource: str) -> None:
-        """A plugin was disconnected."""
+    def disconnected(self, resource: str, only: Endpoint | None = None) -> None:
+        """A plugin was disconnected; with `only`, if it is still that one."""
         ...
 
 
 class ClientTable:
-    """The plugins by resource; `dial` makes the client for a resource and socket."""
+    """The connected plugins; `dial` makes the client for a resource and socket."""
 
-    def __init__(self, events: PluginEvents, dial: Callable[[str, Path], PluginClient]) -> None:
+    def __init__(self, events: PluginEvents, dial: Callable[[str, Path], PluginClient], behaviour: Behaviour) -> None:
         self._events = events
         self._dial = dial
+        self._behaviour = behaviour
         self._clients: dict[Hashable, PluginClient] = {}
-        self._watches: set[asyncio.Task[None]] = set()
+        self._open: set[PluginClient] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def connect(self, resource: str, socket: Path) -> None:
-        """Connects to a plugin and starts to watch its list; EndpointError if it cannot be connected."""
+    async def register(self, resource: str, socket: Path, options: PluginOptions) -> None:
+        """Connects to a plugin and starts to watch its list.
+
+        Until 1.24 this goes on in the background with the options of the request; since then the plugin is asked for
+        them, and EndpointError is raised if it cannot be connected.
+        """
         client = self._dial(resource, socket)
-        self._clients[resource] = client
+        if self._behaviour.connects_in_register:
+            await self._connect(client, None)
+        else:
+            self._spawn(self._connect_quietly(client, options), f"connect {resource}")
+
+    async def _connect_quietly(self, client: PluginClient, options: PluginOptions) -> None:
+        try:
+            await self._connect(client, options)
+        except EndpointError:
+            return
+
+    async def _connect(self, client: PluginClient, options: PluginOptions | None) -> None:
+        self._clients[self._key(client)] = client
+        self._open.add(client)
         try:
             await client.dial()
-            options = await client.options()
+            options = options or await client.options()
         except BaseException:
-            self._clients.pop(resource, None)
-            await client.close()
+            self._clients.pop(self._key(client), None)
+            await self._close(client)
             raise
-        self._events.connected(resource, client, options)
-        watch = asyncio.create_task(self._watch(client), name=f"watch {resource}")
-        self._watches.add(watch)
-        watch.add_done_callback(self._watches.discard)
+        self._events.connected(client.resource, client, options)
+        self._spawn(self._watch(client), f"watch {client.resource}")
+
+    def _key(self, client: PluginClient) -> Hashable:
+        connections = self._behaviour.connections
+        if connections is Connections.BY_RESOURCE:
+            return client.resource
+        if connections is Connections.BY_SOCKET:
+            return client.resource, client.socket
+        if connections is Connections.BY_IDENTITY:
+            return client
+        assert_never(connections)
 
     async def _watch(self, client: PluginClient) -> None:
         async for devices in client.lists():
             self._events.listed(client.resource, devices)
-        found = self._clients.pop(client.resource, None)
-        if found is not None:
-            await found.close()
-            self._events.disconnected(client.resource)
+        found = self._clients.pop(self._key(client), None)
+        if found is None:
+            return
+        only = None if self._behaviour.connections is Connections.BY_RESOURCE else found
+        self._events.disconnected(client.resource, only)
+        for ended in {client, found}:
+            await self._close(ended)
+
+    async def _close(self, client: PluginClient) -> None:
+        self._open.discard(client)
+        await client.close()
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
         """Ends all connections; nobody is told."""
-        clients, self._clients = self._clients, {}
-        for watch in tuple(self._watches):
-            watch.cancel()
-        await asyncio.gather(*self._watches, return_exceptions=True)
-        for client in clients.values():
-            await client.close()
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for client in tuple(self._open):
+            await self._close(client)
+        self._clients.clear()

@@ -5,21 +5,26 @@ kubelet it gives a device back late: when a pod has gone nothing happens, and th
 List finds out (`collect`).
 
 Everything that runs between two awaits is one step, as what kubelet does under its lock. Calls to plugins are awaited
-outside of that, so that lists and losses can come in between.
+outside of that, so lists and losses can come in between.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from random import Random
 
-from gpustow.simulation.kubelet.allocation import AllocationError, Chooser, Need
+from gpustow.simulation.kubelet.allocation import Chooser, Need
 from gpustow.simulation.kubelet.answer import Conflict, ContainerAnswer, merge
-from gpustow.simulation.kubelet.devices import PluginDevice
+from gpustow.simulation.kubelet.behaviour import DEFAULT_BEHAVIOUR, Behaviour
+from gpustow.simulation.kubelet.devicehints import DeviceHints
+from gpustow.simulation.kubelet.devices import DeviceTable, PluginDevice
 from gpustow.simulation.kubelet.endpoint import Endpoint, EndpointError, PluginOptions, StoppedEndpoint
 from gpustow.simulation.kubelet.holdings import NO_NODE, Entry, Held, Holdings
+from gpustow.simulation.kubelet.journal import AllocateCalled, Journal
 from gpustow.simulation.kubelet.pod import Container, Pod
-from gpustow.simulation.kubelet.state import DeviceState, Plugin
-from gpustow.simulation.kubelet.topology.masks import Mask
+from gpustow.simulation.kubelet.state import AllocationError, DeviceState, Plugin
+from gpustow.simulation.kubelet.status import HealthUpdates
+from gpustow.simulation.kubelet.topology.affinities import Affinities
+from gpustow.simulation.kubelet.topology.hints import Hints, KubeletPanicError
 
 STOP_GRACE = 300.0
 """Seconds for which a lost plugin's devices still count as capacity."""
@@ -27,9 +32,9 @@ STOP_GRACE = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Quantities:
-    """How many devices of each resource there are, and how many a new pod may have.
+    """How many devices of each resource there are, and how many of them are healthy.
 
-    `deleted` names the resources that were forgotten in the making.
+    `deleted` names the resources that were forgotten since kubelet started.
     """
 
     capacity: Mapping[str, int]
@@ -37,33 +42,50 @@ class Quantities:
     deleted: frozenset[str] = frozenset()
 
 
-class DeviceManager:
-    """The device manager.
+def _nobody() -> Iterable[str]:
+    return ()
 
-    `active_pods` gives the uids of pods that have not ended; `save` writes the checkpoint; `clock` counts seconds.
+
+def _nothing(_: DeviceState) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the device manager is given by the rest of kubelet.
+
+    `active_pods` gives the uids of pods that have not ended; `save` writes the checkpoint; `clock` counts seconds;
+    `numa_nodes` are the machine's.
     """
 
-    def __init__(
-        self,
-        *,
-        random: Random,
-        clock: Callable[[], float],
-        active_pods: Callable[[], Iterable[str]],
-        save: Callable[[DeviceState], None],
-    ) -> None:
-        self.state = DeviceState()
+    random: Random
+    clock: Callable[[], float]
+    active_pods: Callable[[], Iterable[str]] = _nobody
+    save: Callable[[DeviceState], None] = _nothing
+    affinities: Affinities = field(default_factory=Affinities)
+    numa_nodes: tuple[int, ...] = (0,)
+    behaviour: Behaviour = DEFAULT_BEHAVIOUR
+    journal: Journal = field(default_factory=Journal)
+
+
+class DeviceManager:
+    """The device manager; `running` has the uid and name of the containers that ran when kubelet started."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        behaviour = surroundings.behaviour
+        self._around = surroundings
+        self.state = DeviceState(DeviceTable(empty_topology_is_none=behaviour.empty_topology_is_none))
+        self.health_updates = HealthUpdates()
         self.sources_ready = True
         self.running: frozenset[tuple[str, str]] = frozenset()
-        self._random = random
-        self._clock = clock
-        self._active_pods = active_pods
-        self._save = save
-        self._chooser = Chooser(self.state, random)
+        self._chooser = Chooser(self.state, surroundings.random, behaviour, surroundings.journal)
+        self._hints = DeviceHints(self.state, surroundings.numa_nodes, narrow=behaviour.narrows_hint_scan)
         self._pools: dict[str, dict[str, set[str]]] = {}
         self._being_admitted: str | None = None
+        self._deleted: set[str] = set()
 
     def restore(self, holdings: Holdings, resources: Iterable[str]) -> None:
-        """Takes over what was known before kubelet's restart.
+        """Takes over what the checkpoint says.
 
         The resources come back without any device; the grace of their lost plugins starts now.
         """
@@ -71,117 +93,178 @@ class DeviceManager:
         self.state.rebuild_in_use()
         for resource in resources:
             self.state.table.announce(resource)
-            self.state.plugins[resource] = Plugin(StoppedEndpoint(resource), stopped_at=self._clock())
+            self.state.plugins[resource] = Plugin(StoppedEndpoint(resource), stopped_at=self._around.clock())
 
     def connected(self, resource: str, endpoint: Endpoint, options: PluginOptions) -> None:
         """A plugin has registered; it replaces the one before."""
         self.state.plugins[resource] = Plugin(endpoint, options)
 
-    def disconnected(self, resource: str) -> None:
-        """A plugin is lost: its devices are unhealthy from now on, and forgotten after the grace."""
+    def disconnected(self, resource: str, only: Endpoint | None = None) -> None:
+        """A plugin is lost: its devices are unhealthy from now on, and forgotten after the grace.
+
+        With `only`, nothing happens unless that endpoint is still the resource's.
+        """
         plugin = self.state.plugins.get(resource)
-        if plugin is not None:
+        if plugin is not None and only in {None, plugin.endpoint}:
             self.state.table.lose(resource)
-            plugin.stopped_at = self._clock()
+            plugin.stopped_at = self._around.clock()
 
     def listed(self, resource: str, devices: Iterable[PluginDevice]) -> None:
         """A plugin has sent its list."""
-        self.state.table.replace(resource, devices)
-        self._save(self.state)
+        changed = self.state.table.replace(resource, devices)
+        self._deleted.discard(resource)
+        if self._around.behaviour.reports_device_health:
+            holders = [self.state.holdings.holder(device) for device in sorted(changed)]
+            pods = {holder[0] for holder in holders if holder is not None}
+            if pods:
+                self.health_updates.offer(pods)
+        self._around.save(self.state)
 
     def quantities(self) -> Quantities:
         """What kubelet reports for the Node; forgets plugins that were lost too long ago."""
         table = self.state.table
-        capacity: dict[str, int] = {}
-        deleted: set[str] = set()
-        for resource in [*table.healthy]:
-            if self._expired(resource):
-                del self.state.plugins[resource]
-                table.forget(resource)
-                deleted.add(resource)
-            else:
-                capacity[resource] = len(table.healthy[resource]) + len(table.unhealthy[resource])
-        if deleted:
-            self._save(self.state)
-        allocatable = {resource: len(table.healthy[resource]) for resource in capacity}
-        return Quantities(capacity, allocatable, frozenset(deleted))
+        expired = [resource for resource in table.healthy if self._expired(resource)]
+        for resource in expired:
+            del self.state.plugins[resource]
+            table.forget(resource)
+        if expired:
+            self._deleted.update(expired)
+            self._around.save(self.state)
+        capacity = {resource: len(ids) + len(table.unhealthy[resource]) for resource, ids in table.healthy.items()}
+        allocatable = {resource: len(ids) for resource, ids in table.healthy.items()}
+        return Quantities(capacity, allocatable, frozenset(self._deleted))
 
     def _expired(self, resource: str) -> bool:
         stopped_at = self.state.plugins[resource].stopped_at
-        return stopped_at is not None and self._clock() - stopped_at > STOP_GRACE
+        return stopped_at is not None and self._around.clock() - stopped_at > STOP_GRACE
 
     def collect(self) -> None:
         """Strikes the holdings of pods that have ended, but for the one that is being admitted."""
         if not self.sources_ready:
             return
-        gone = self.state.holdings.pods().difference(self._active_pods(), {self._being_admitted})
+        gone = self.state.holdings.pods().difference(self._around.active_pods(), {self._being_admitted})
         if gone:
             self.state.holdings.forget_pods(gone)
             self.state.rebuild_in_use()
 
-    async def allocate(self, pod: Pod, container: Container, mask: Mask | None = None) -> None:
+    def hints(self, pod: Pod, container: Container) -> Hints:
+        """Topology hints for a container."""
+        self._being_admitted = pod.uid
+        self.collect()
+        return self._hints.for_container(pod, container, self._pools.get(pod.uid, {}))
+
+    def pod_hints(self, pod: Pod) -> Hints:
+        """Topology hints for a pod."""
+        self._being_admitted = pod.uid
+        self.collect()
+        return self._hints.for_pod(pod)
+
+    async def allocate(self, pod: Pod, container: Container) -> None:
         """Gives a container its devices, or finds that it has them.
 
-        Raises AllocationError, or EndpointError if the plugin refuses.
+        Raises AllocationError, EndpointError if the plugin refuses, and KubeletPanicError where kubelet crashes.
         """
         self._being_admitted = pod.uid
         self._pools = {pod.uid: self._pools.get(pod.uid, {})}
         pool = self._pools[pod.uid]
-        await self._allocate_all(pod, container, pool, mask)
-        reusable = pod.is_init(container.name) and not pod.is_sidecar(container.name)
+        await self._allocate_all(pod, container, pool)
         for resource, held in self.state.holdings.of_container(pod.uid, container.name).items():
-            if reusable:
+            if self._leaves_devices(pod, container):
                 pool.setdefault(resource, set()).update(held.ids)
             elif resource in pool:
                 pool[resource] -= held.ids
 
-    async def _allocate_all(self, pod: Pod, container: Container, pool: dict[str, set[str]], mask: Mask | None) -> None:
-        changed = False
-        for resource in self._chooser.in_random_order(container.limits):
-            if not self.state.knows(resource):
-                continue
+    def _leaves_devices(self, pod: Pod, container: Container) -> bool:
+        """Whether later containers of the pod may have what this one has."""
+        keeps = self._around.behaviour.sidecars_keep_devices and pod.is_sidecar(container.name)
+        return pod.is_init(container.name) and not keeps
+
+    async def _allocate_all(self, pod: Pod, container: Container, pool: Mapping[str, set[str]]) -> None:
+        resources = [resource for resource in container.limits if self.state.knows(resource)]
+        if resources:
             self.collect()
+        changed = False
+        for resource in self._chooser.in_random_order(resources):
             need = Need(
                 pod.uid,
                 container.name,
                 resource,
                 container.limits[resource],
                 pool.get(resource, set()),
-                mask,
+                self._around.affinities.of(pod.uid, container.name).mask,
                 (pod.uid, container.name) in self.running,
             )
             chosen = await self._chooser.choose(need, sources_ready=self.sources_ready)
             if chosen:
-                answer = await self._call_allocate(resource, chosen)
-                self.state.holdings.record(
-                    Entry(pod.uid, container.name, resource, Held(self._by_node(resource, chosen), answer))
-                )
+                answer = await self._call_allocate(need, chosen)
+                held = Held(self._by_node(resource, chosen), answer)
+                self.state.holdings.record(Entry(pod.uid, container.name, resource, held))
                 changed = True
         if changed:
-            self._save(self.state)
+            self._around.save(self.state)
 
-    async def _call_allocate(self, resource: str, device_ids: tuple[str, ...]) -> ContainerAnswer:
-        plugin = self.state.plugins.get(resource)
+    async def _call_allocate(self, need: Need, device_ids: tuple[str, ...]) -> ContainerAnswer:
+        plugin = self.state.plugins.get(need.resource)
         if plugin is None:
             self.state.rebuild_in_use()
-            raise AllocationError(f"unknown Device Plugin {resource}")
+            raise AllocationError(f"unknown Device Plugin {need.resource}")
+        called = AllocateCalled(need.pod_uid, need.container, need.resource, tuple(sorted(device_ids)))
+        self._around.journal.allocations.append(called)
         try:
-            answer = await plugin.endpoint.allocate(device_ids)
+            answer = await plugin.reachable(need.resource).allocate(device_ids)
         except EndpointError:
             self.state.rebuild_in_use()
             raise
         if answer is None:
             raise AllocationError("no containers return in allocation response")
-        return answer
+        return answer if self._around.behaviour.passes_cdi_devices else replace(answer, cdi_devices=())
 
     def _by_node(self, resource: str, device_ids: Iterable[str]) -> dict[int, tuple[str, ...]]:
+        listed = self.state.table.listed.get(resource, {})
         by_node: dict[int, tuple[str, ...]] = {}
         for device in sorted(device_ids):
-            for node in self.state.table.numa_nodes(resource, device) or (NO_NODE,):
+            if device not in listed:
+                raise KubeletPanicError(resource, device)
+            for node in listed[device].numa_nodes or (NO_NODE,):
                 by_node[node] = (*by_node.get(node, ()), device)
         return by_node
 
+    async def start(self, pod: Pod, container: Container) -> ContainerAnswer:
+        """What happens before each start of a container; returns what the runtime is given.
+
+        PreStartContainer is called where a plugin wants it, and Allocate where there is no stored answer. Raises
+        AllocationError or EndpointError; kubelet tries a start again.
+        """
+        missing = False
+        for resource in self._chooser.in_random_order(container.limits):
+            if container.limits[resource] and self.state.knows(resource):
+                await self._pre_start(pod, container, resource)
+                held = self.state.holdings.ids(pod.uid, container.name, resource)
+                missing |= held is None and pod.uid in set(self._around.active_pods())
+        if missing:
+            await self.allocate(pod, container)
+        edits, _ = self.edits(pod.uid, container.name)
+        return edits
+
+    async def _pre_start(self, pod: Pod, container: Container, resource: str) -> None:
+        plugin = self.state.plugin(resource)
+        if plugin.options is None or not plugin.options.pre_start_required:
+            return
+        held = self.state.holdings.ids(pod.uid, container.name, resource)
+        if held is None:
+            raise AllocationError(
+                f"no devices found allocated in local cache for pod {pod.uid}, container {container.name}, "
+                f"resource {resource}"
+            )
+        try:
+            await plugin.reachable(resource).pre_start(self._chooser.in_random_order(held))
+        except EndpointError as error:
+            raise AllocationError(f"device plugin PreStartContainer rpc failed with err: {error}") from error
+
     def edits(self, pod_uid: str, container: str) -> tuple[ContainerAnswer, tuple[Conflict, ...]]:
-        """What kubelet passes to the runtime when the container starts, and what had to give way."""
+        """What kubelet passes to the runtime when the container starts, and what gave way in the merge.
+
+        The order in which the stored answers are merged is arbitrary, so a conflict may end differently each time.
+        """
         held = self.state.holdings.of_container(pod_uid, container)
         return merge(held[resource].answer for resource in self._chooser.in_random_order(held))

@@ -41,7 +41,8 @@ class DeviceTable:
     `healthy` has a key for each resource that is registered, or was named in the checkpoint, even with no device.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, empty_topology_is_none: bool = True) -> None:
+        self._empty_topology_is_none = empty_topology_is_none
         self.listed: dict[str, dict[str, PluginDevice]] = {}
         self.healthy: dict[str, set[str]] = {}
         self.unhealthy: dict[str, set[str]] = {}
@@ -89,4 +90,7 @@ class DeviceTable:
 
     def has_topology(self, resource: str) -> bool:
         """Whether any device of the resource, healthy or not, names a NUMA node, be it one that does not exist."""
-        return any(device.numa_nodes for device in self.listed.get(resource, {}).values())
+        devices = self.listed.get(resource, {}).values()
+        if self._empty_topology_is_none:
+            return any(device.numa_nodes for device in devices)
+        return any(device.numa_nodes is not None for device in devices)

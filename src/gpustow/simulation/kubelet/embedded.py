@@ -1,62 +1,109 @@
-"""The embedded kubelet: real sockets, and kubelet's habits behind them, inside this process."""
+"""The embedded kubelet: real sockets and kubelet's habits behind them, inside this process.
+
+This is the node with its API server: pods are created, end and are removed here, and live on when kubelet is restarted,
+killed, or the node reboots. Admission is serial, as in kubelet; a plugin that does not answer holds up every pod.
+
+Where the true kubelet would crash, `KubeletPanicError` is raised and this one is down, as if killed: `restart` brings
+it back.
+"""
 
 import asyncio
-import socket
-import stat
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from types import TracebackType
 from typing import Self
 
-import grpc
-
-from gpustow.errors import AdmissionError, KubeletDirectoryError
-from gpustow.kubelet.protocol.services import pod_resources_handler, registration_handler
-from gpustow.simulation.kubelet.allocation import AllocationError
-from gpustow.simulation.kubelet.clients import ClientTable
-from gpustow.simulation.kubelet.devicemanager import DeviceManager
-from gpustow.simulation.kubelet.endpoint import EndpointError
-from gpustow.simulation.kubelet.pluginclient import PluginClient
+from gpustow.errors import AdmissionError, UsageError
+from gpustow.simulation.kubelet.admission import HintProvider
+from gpustow.simulation.kubelet.answer import ContainerAnswer
+from gpustow.simulation.kubelet.behaviour import DEFAULT_BEHAVIOUR, Behaviour
+from gpustow.simulation.kubelet.journal import Journal, Registered
+from gpustow.simulation.kubelet.nodestatus import NodeObject, NodeStatus
+from gpustow.simulation.kubelet.pluginclient import DIAL_TIMEOUT
 from gpustow.simulation.kubelet.pod import AdmittedContainer, AdmittedPod, Container, Pod
-from gpustow.simulation.kubelet.podresources import PodResourcesServer
-from gpustow.simulation.kubelet.registration import Registered, RegistrationServer
+from gpustow.simulation.kubelet.podbook import Phase, PodBook, PodStatus
+from gpustow.simulation.kubelet.run import Cluster, Run, Setup
+from gpustow.simulation.kubelet.sockets import Sockets
+from gpustow.simulation.kubelet.status import device_health
+from gpustow.simulation.kubelet.topology.settings import TopologySettings
 
-SOCKET = "kubelet.sock"
-LONGEST_SOCKET_PATH = 107
+
+@dataclass(frozen=True, slots=True)
+class Readmission:
+    """How a pod fared when kubelet started again; `refusal` is None if it was admitted."""
+
+    pod: Pod
+    refusal: AdmissionError | None = None
 
 
 class EmbeddedKubelet:
-    """A kubelet for device plugins to register with, as an async context manager.
+    """A node with a kubelet for device plugins to register with, as an async context manager.
 
     `directory` stands for /var/lib/kubelet: below it are `device-plugins/kubelet.sock`, where plugins register, and
-    `pod-resources/kubelet.sock`. `random` makes every choice that is arbitrary in kubelet; `clock` counts seconds.
+    `pod-resources/kubelet.sock`. `random` makes every choice that is arbitrary in kubelet. `clock` counts seconds for
+    everything that waits for minutes or counts by the second; connections have limits in real time. `behaviour` says
+    which version is imitated, `topology` how its Topology Manager is set up. `hint_providers` stand for the CPU and
+    memory managers. `node_resources` are extended resources that an administrator has set on the Node.
     """
 
-    def __init__(self, directory: Path, *, random: Random, clock: Callable[[], float] = time.monotonic) -> None:
-        self.plugin_directory = directory / "device-plugins"
-        self.registration_socket = self.plugin_directory / SOCKET
-        self.pod_resources_socket = directory / "pod-resources" / SOCKET
-        self.registrations: list[Registered] = []
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        random: Random,
+        clock: Callable[[], float] = time.monotonic,
+        behaviour: Behaviour = DEFAULT_BEHAVIOUR,
+        topology: TopologySettings | None = None,
+        hint_providers: Sequence[HintProvider] = (),
+        node_resources: Mapping[str, int] | None = None,
+        dial_timeout: float = DIAL_TIMEOUT,
+    ) -> None:
+        self._sockets = Sockets(directory)
         self._random = random
-        self._clock = clock
-        self._pods: dict[tuple[str, str], Pod] = {}
-        self._admitting = asyncio.Lock()
-        self._news = asyncio.Event()
-        self._servers: list[grpc.aio.Server] = []
-        self._start_anew()
-
-    def _start_anew(self) -> None:
-        self.manager = DeviceManager(
-            random=self._random,
-            clock=self._clock,
-            active_pods=lambda: [pod.uid for pod in self._pods.values()],
-            save=lambda _: self._news.set(),
+        self._setup = Setup(
+            sockets=self._sockets,
+            random=random,
+            clock=clock,
+            behaviour=behaviour,
+            topology=topology or TopologySettings(),
+            hint_providers=tuple(hint_providers),
+            dial_timeout=dial_timeout,
         )
-        self._clients = ClientTable(self.manager, PluginClient)
+        self._cluster = Cluster(PodBook(), NodeObject(clock, node_resources or {}), Journal())
+        self._run: Run | None = None
+        self._running: dict[str, tuple[str, ...]] = {}
+        self._restarting: asyncio.Event | None = None
+        self._news = asyncio.Event()
+
+    @property
+    def plugin_directory(self) -> Path:
+        """Where plugins put their sockets."""
+        return self._sockets.plugin_directory
+
+    @property
+    def registration_socket(self) -> Path:
+        """Where plugins register."""
+        return self._sockets.registration
+
+    @property
+    def pod_resources_socket(self) -> Path:
+        """Where PodResources is served."""
+        return self._sockets.pod_resources
+
+    @property
+    def journal(self) -> Journal:
+        """What kubelet has done."""
+        return self._cluster.journal
+
+    @property
+    def registrations(self) -> deque[Registered]:
+        """The calls of Register that have ended, oldest first; short for `journal.registrations`."""
+        return self._cluster.journal.registrations
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -67,71 +114,160 @@ class EmbeddedKubelet:
     ) -> None:
         await self.stop()
 
-    async def start(self) -> None:
-        """Wipes the sockets in the plugin directory and listens, as kubelet does at its start.
+    async def start(self) -> tuple[Readmission, ...]:
+        """Starts kubelet and takes the pods that are there through admission again, in random order.
 
-        Raises KubeletDirectoryError if the directory cannot be used.
+        Raises KubeletDirectoryError if the directory cannot be used, UsageError if kubelet runs already.
         """
-        for path in (self.registration_socket, self.pod_resources_socket):
-            if len(str(path).encode()) > LONGEST_SOCKET_PATH:
-                reason = f"is too long: a unix socket's path has at most {LONGEST_SOCKET_PATH} bytes"
-                raise KubeletDirectoryError(str(path.parent), reason)
-            path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        for path in self.plugin_directory.iterdir():
-            if stat.S_ISSOCK(path.lstat().st_mode):
-                path.unlink()
-        registration = RegistrationServer(self.plugin_directory, self._clients, self.registrations.append)
-        pod_resources = PodResourcesServer(self.manager, self._pods.values)
-        self._servers = [
-            await _serve(registration_handler(registration), self.registration_socket),
-            await _serve(pod_resources_handler(pod_resources), self.pod_resources_socket),
-        ]
+        await self._start()
+        return await self.readmit()
+
+    async def _start(self) -> None:
+        if self._run is not None and self._run.alive:
+            raise UsageError("the embedded kubelet runs already")
+        run = Run(self._setup, self._cluster, self._on_news)
+        await run.start((uid, name) for uid, names in self._running.items() for name in names)
+        self._run = run
 
     async def stop(self, *, killed: bool = False) -> None:
-        """Stops kubelet; `killed` leaves a kubelet.sock behind that nobody answers on."""
-        for server in self._servers:
-            await server.stop(None)
-        self._servers = []
-        await self._clients.close()
-        if killed:
-            _leave_dead_socket(self.registration_socket)
+        """Stops kubelet; containers go on. `killed` leaves sockets behind that nobody answers on.
 
-    async def restart(self, *, killed: bool = False) -> None:
-        """Stops kubelet and starts it again; plugins have to register anew."""
-        await self.stop(killed=killed)
-        holdings = self.manager.state.holdings
-        known = tuple(self.manager.state.table.healthy)
-        self._start_anew()
-        self.manager.restore(holdings, known)
-        await self.start()
+        An admission under way ends with UsageError.
+        """
+        if self._run is not None and self._run.alive:
+            await self._run.stop(killed=killed)
+
+    async def restart(
+        self, *, killed: bool = False, reboot: bool = False, readmit: bool = True
+    ) -> tuple[Readmission, ...]:
+        """Stops kubelet and starts it again; plugins have to register anew.
+
+        With `reboot` no container runs any more. The pods are taken through admission again at once, so before any
+        plugin is back; with `readmit=False` that waits for a call of `readmit`. An admission under way starts anew.
+        """
+        self._restarting = asyncio.Event()
+        try:
+            await self.stop(killed=killed)
+            if reboot:
+                self._running.clear()
+            await self._start()
+        finally:
+            self._restarting.set()
+            self._restarting = None
+        return await self.readmit() if readmit else ()
+
+    async def readmit(self) -> tuple[Readmission, ...]:
+        """Takes all pods through admission, in random order; after that kubelet's sources are ready.
+
+        A pod that is refused has failed. Kubelet 1.31 and older does this to pods that have ended, too.
+        """
+        run = await self._up()
+        book = self._cluster.book
+        pods = book.pods() if self._setup.behaviour.readmits_finished_pods else book.active()
+        self._random.shuffle(pods)
+        results = []
+        async with run.admitting:
+            for pod in pods:
+                try:
+                    await run.admit(pod)
+                except AdmissionError as refusal:
+                    self._end(pod)
+                    book.fail(pod, refusal)
+                    results.append(Readmission(pod, refusal))
+                else:
+                    self._running[pod.uid] = _long_running(pod)
+                    results.append(Readmission(pod))
+            run.manager.sources_ready = True
+        return tuple(results)
+
+    def _alive(self) -> Run:
+        if self._run is None or not self._run.alive:
+            raise UsageError("the embedded kubelet does not run", advice="Use it as `async with`, or call start first.")
+        return self._run
+
+    async def _up(self) -> Run:
+        """The run that lives, after a restart that is under way; UsageError if there is none."""
+        while self._restarting is not None:
+            await self._restarting.wait()
+        return self._alive()
+
+    def _last(self) -> Run:
+        if self._run is None:
+            raise UsageError(
+                "the embedded kubelet has never run", advice="Use it as `async with`, or call start first."
+            )
+        return self._run
 
     def capacity(self) -> Mapping[str, int]:
-        """The devices of each resource, unhealthy ones included."""
-        return self.manager.quantities().capacity
+        """The devices of each resource, unhealthy ones included, as the device manager has them now."""
+        return self._last().manager.quantities().capacity
 
     def allocatable(self) -> Mapping[str, int]:
-        """The healthy devices of each resource, taken or not."""
-        return self.manager.quantities().allocatable
+        """The healthy devices of each resource, taken or not, as the device manager has them now."""
+        return self._last().manager.quantities().allocatable
+
+    def node_status(self) -> NodeStatus:
+        """The same as the API server and so the scheduler has it: up to 10 seconds old."""
+        return self._last().node_status()
 
     async def wait_for(self, resource: str, at_least: int = 1, *, timeout: float = 10.0) -> None:  # noqa: ASYNC109 - the caller's patience, as in asyncio.wait
         """Waits until so many devices of a resource are allocatable; TimeoutError after `timeout` seconds."""
+        await self.wait_until(lambda: self.allocatable().get(resource, 0) >= at_least, timeout=timeout)
+
+    async def wait_until(self, condition: Callable[[], bool], *, timeout: float = 10.0) -> None:  # noqa: ASYNC109 - as in wait_for
+        """Waits for a condition, looked at whenever a plugin has connected, listed or been lost.
+
+        Raises TimeoutError after `timeout` seconds.
+        """
         async with asyncio.timeout(timeout):
-            while self.allocatable().get(resource, 0) < at_least:
+            while not condition():
                 self._news.clear()
                 await self._news.wait()
 
+    def _on_news(self) -> None:
+        self._news.set()
+        asyncio.get_running_loop().call_soon(self._write_changed_statuses)
+
     async def admit(self, pod: Pod) -> AdmittedPod:
-        """Admits a pod: gives each container its devices; AdmissionError if it is refused."""
+        """Creates a pod and admits it; its containers then run.
+
+        Raises AdmissionError if it is refused, UsageError if a pod of that name is there or kubelet is down, and
+        KubeletPanicError where kubelet crashes. A pod whose admission a restart interrupts is admitted after it.
+        """
         if not pod.uid:
             pod = replace(pod, uid=str(uuid.UUID(int=self._random.getrandbits(128), version=4)))
-        async with self._admitting:
+        await self._up()
+        self._cluster.book.create(pod)
+        try:
+            await self._admit_by_some_run(pod)
+        except AdmissionError as refusal:
+            self._last().forget(pod)
+            self._cluster.book.fail(pod, refusal)
+            raise
+        except BaseException:
+            self._cluster.book.remove(pod.namespace, pod.name)
+            raise
+        self._cluster.book.set_phase(pod, Phase.RUNNING)
+        self._running[pod.uid] = _long_running(pod)
+        self.write_status(pod.namespace, pod.name)
+        return self.pod(pod.namespace, pod.name)
+
+    async def _admit_by_some_run(self, pod: Pod) -> None:
+        """Until a run has come to a result that it lived to tell."""
+        while True:
+            run = await self._up()
             try:
-                for container in pod.in_order():
-                    await self.manager.allocate(pod, container)
-            except (AllocationError, EndpointError) as error:
-                text = f"Allocate failed due to {error}, which is unexpected"
-                raise AdmissionError(pod.key, "UnexpectedAdmissionError", text) from error
-            self._pods[pod.namespace, pod.name] = pod
+                async with run.admitting:
+                    await run.admit(pod)
+            except AdmissionError:
+                if run.alive:
+                    raise
+            if run.alive:
+                return
+
+    def pod(self, namespace: str, name: str) -> AdmittedPod:
+        """What a pod's containers have been given; KeyError if there is no such pod."""
+        pod = self._cluster.book.record(namespace, name).pod
         return AdmittedPod(
             pod,
             tuple(self._given(pod, container) for container in pod.containers),
@@ -139,23 +275,57 @@ class EmbeddedKubelet:
         )
 
     def _given(self, pod: Pod, container: Container) -> AdmittedContainer:
-        edits, _ = self.manager.edits(pod.uid, container.name)
-        held = self.manager.state.holdings.of_container(pod.uid, container.name)
+        manager = self._last().manager
+        held = manager.state.holdings.of_container(pod.uid, container.name)
         device_ids = {resource: tuple(sorted(held[resource].ids)) for resource in sorted(held)}
-        return AdmittedContainer(container.name, device_ids, edits)
+        edits, conflicts = manager.edits(pod.uid, container.name)
+        return AdmittedContainer(container.name, device_ids, edits, conflicts)
+
+    async def start_container(self, namespace: str, name: str, container: str) -> ContainerAnswer:
+        """Starts a container, again if it ran: PreStartContainer is called, and the stored answers are handed out.
+
+        Raises KeyError if there is no such pod or container, AllocationError or EndpointError if it cannot start.
+        """
+        pod = self._cluster.book.record(namespace, name).pod
+        found = {candidate.name: candidate for candidate in pod.in_order()}[container]
+        edits = await (await self._up()).start_container(pod, found)
+        self.write_status(namespace, name)
+        return edits
+
+    def finish(self, namespace: str, name: str) -> None:
+        """The pod's containers have ended well; the Pod object stays. KeyError if there is no such pod."""
+        pod = self._cluster.book.record(namespace, name).pod
+        self._end(pod)
+        self._cluster.book.set_phase(pod, Phase.SUCCEEDED)
 
     def remove(self, namespace: str, name: str) -> None:
-        """The pod is gone; its devices are free for the next admission. KeyError if there is no such pod."""
-        del self._pods[namespace, name]
+        """The pod is deleted; its devices are free for the next admission. KeyError if there is no such pod."""
+        self._end(self._cluster.book.remove(namespace, name))
+
+    def _end(self, pod: Pod) -> None:
+        self._running.pop(pod.uid, None)
+        if self._run is not None:
+            self._run.forget(pod)
+
+    def pod_status(self, namespace: str, name: str) -> PodStatus:
+        """A pod's status as kubelet wrote it last; KeyError if there is no such pod."""
+        return self._cluster.book.record(namespace, name).status
+
+    def write_status(self, namespace: str, name: str) -> None:
+        """Kubelet writes a pod's status, as it does for many reasons; the health of its devices is looked up anew."""
+        record = self._cluster.book.record(namespace, name)
+        if record.active and self._setup.behaviour.reports_device_health:
+            health = device_health(self._last().manager.state, record.pod)
+            record.status = replace(record.status, allocated_resources=health)
+
+    def _write_changed_statuses(self) -> None:
+        waiting = self._last().manager.health_updates.take() if self._run is not None else set()
+        for pod in self._cluster.book.active():
+            if pod.uid in waiting:
+                self.write_status(pod.namespace, pod.name)
 
 
-async def _serve(handler: grpc.GenericRpcHandler, path: Path) -> grpc.aio.Server:
-    server = grpc.aio.server(handlers=[handler])
-    server.add_insecure_port(f"unix:{path}")
-    await server.start()
-    return server
-
-
-def _leave_dead_socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as dead:
-        dead.bind(str(path))
+def _long_running(pod: Pod) -> tuple[str, ...]:
+    """The containers that run once a pod is up: init containers have ended, sidecars have not."""
+    sidecars = [container.name for container in pod.init_containers if container.restartable]
+    return (*sidecars, *(container.name for container in pod.containers))

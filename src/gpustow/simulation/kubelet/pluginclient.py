@@ -6,8 +6,9 @@ is `localhost`, and Allocate and GetPreferredAllocation have no time limit.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import grpc
 
@@ -26,6 +27,8 @@ DIAL_TIMEOUT = 10.0
 PRE_START_TIMEOUT = 30.0
 """Seconds that kubelet waits for PreStartContainer."""
 
+Response = TypeVar("Response")
+
 _GO_NAMES = {grpc.StatusCode.CANCELLED: "Canceled"}
 
 
@@ -43,10 +46,18 @@ def status_text(error: grpc.aio.AioRpcError) -> str:
 class PluginClient:
     """One connection to one socket; an `Endpoint` for the device manager."""
 
-    def __init__(self, resource: str, socket: Path, *, dial_timeout: float = DIAL_TIMEOUT) -> None:
+    def __init__(
+        self,
+        resource: str,
+        socket: Path,
+        *,
+        dial_timeout: float = DIAL_TIMEOUT,
+        pre_start_timeout: float = PRE_START_TIMEOUT,
+    ) -> None:
         self.resource = resource
         self.socket = socket
         self._dial_timeout = dial_timeout
+        self._pre_start_timeout = pre_start_timeout
         self._channel: grpc.aio.Channel | None = None
         self._calls: DevicePluginCalls | None = None
 
@@ -86,9 +97,9 @@ class PluginClient:
     async def options(self) -> PluginOptions:
         """What the plugin answers to GetDevicePluginOptions; EndpointError if it does not."""
         try:
-            options = await self._connected().get_device_plugin_options(wire.Empty())
-        except grpc.aio.AioRpcError as error:
-            raise EndpointError(f"failed to get device plugin options: {status_text(error)}") from error
+            options = await self._finish(self._connected().get_device_plugin_options(wire.Empty()))
+        except EndpointError as error:
+            raise EndpointError(f"failed to get device plugin options: {error}") from error
         return PluginOptions(options.pre_start_required, options.get_preferred_allocation_available)
 
     async def lists(self) -> AsyncIterator[tuple[PluginDevice, ...]]:
@@ -102,10 +113,8 @@ class PluginClient:
         except grpc.aio.AioRpcError:
             return
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            if _cancelled_from_outside():
                 raise
-            # Not we were cancelled but the call, because somebody closed the connection.
 
     async def preferred(self, available: Sequence[str], must_include: Sequence[str], size: int, /) -> Sequence[str]:
         """What the plugin prefers; only the first container's answer is read."""
@@ -116,25 +125,33 @@ class PluginClient:
                 )
             ]
         )
-        try:
-            response = await self._connected().get_preferred_allocation(request)
-        except grpc.aio.AioRpcError as error:
-            raise EndpointError(status_text(error)) from error
+        response = await self._finish(self._connected().get_preferred_allocation(request))
         return response.container_responses[0].deviceIDs if response.container_responses else ()
 
     async def allocate(self, device_ids: Sequence[str], /) -> ContainerAnswer | None:
         """The plugin's answer for one container; only the first is read."""
         request = wire.AllocateRequest(container_requests=[wire.ContainerAllocateRequest(devices_ids=device_ids)])
-        try:
-            response = await self._connected().allocate(request)
-        except grpc.aio.AioRpcError as error:
-            raise EndpointError(status_text(error)) from error
+        response = await self._finish(self._connected().allocate(request))
         return ContainerAnswer.of_message(response.container_responses[0]) if response.container_responses else None
 
     async def pre_start(self, device_ids: Sequence[str], /) -> None:
         """Calls PreStartContainer with kubelet's time limit."""
         request = wire.PreStartContainerRequest(devices_ids=device_ids)
+        await self._finish(self._connected().pre_start_container(request, timeout=self._pre_start_timeout))
+
+    @staticmethod
+    async def _finish(call: Awaitable[Response]) -> Response:
         try:
-            await self._connected().pre_start_container(request, timeout=PRE_START_TIMEOUT)
+            return await call
         except grpc.aio.AioRpcError as error:
             raise EndpointError(status_text(error)) from error
+        except asyncio.CancelledError as error:
+            if _cancelled_from_outside():
+                raise
+            raise EndpointError("rpc error: code = Canceled desc = grpc: the client connection is closing") from error
+
+
+def _cancelled_from_outside() -> bool:
+    """Whether the task is to end, rather than the call because somebody closed its connection."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -6,11 +6,12 @@ resources. Amounts come from limits, as for every extended resource (requests mu
 Limits: no CPU, memory or claims, no ephemeral containers (they get no devices), no pod overhead.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gpustow.errors import UsageError
-from gpustow.simulation.kubelet.answer import ContainerAnswer, DeviceNode, Mount
+from gpustow.simulation.kubelet.answer import Conflict, ContainerAnswer, DeviceNode, Mount
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,14 @@ class Pod:
 class AdmittedContainer:
     """What one container was given: the ids by resource, sorted, and what kubelet passes to the runtime.
 
-    The latter is the merge of the plugins' answers; where they clash, the first one that kubelet looks at wins.
+    The latter is the merge of the plugins' answers. Where they clash, the first one that kubelet looks at wins, which
+    may be another one at the next start; `conflicts` has what lost.
     """
 
     name: str
     device_ids: Mapping[str, tuple[str, ...]]
     edits: ContainerAnswer
+    conflicts: tuple[Conflict, ...] = ()
 
     @property
     def envs(self) -> Mapping[str, str]:
@@ -131,3 +134,22 @@ class AdmittedPod:
             for device in container.device_ids.get(resource, ())
         }
         return tuple(sorted(held))
+
+
+def effective_limits(pod: Pod) -> dict[str, int]:
+    """What the pod as a whole needs of each resource.
+
+    The most of: all app containers and sidecars together; each ordinary init container with the sidecars before it.
+    """
+    sidecars: Counter[str] = Counter()
+    peak: Counter[str] = Counter()
+    for container in pod.init_containers:
+        if container.restartable:
+            sidecars.update(container.limits)
+            peak |= sidecars
+        else:
+            peak |= sidecars + Counter(container.limits)
+    together = sidecars + sum((Counter(container.limits) for container in pod.containers), Counter())
+    peak |= together
+    named = {resource for container in pod.in_order() for resource in container.limits}
+    return {resource: peak[resource] for resource in sorted(named)}

@@ -4,8 +4,6 @@ Kubelet answers only after it has connected back to the plugin and asked for its
 it registers. All refusals arrive as gRPC code UNKNOWN with a text, since kubelet returns plain errors.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
@@ -14,38 +12,30 @@ from gpustow.kubelet.protocol import deviceplugin_v1beta1_pb2 as wire
 from gpustow.kubelet.protocol.services import API_VERSION, Context
 from gpustow.simulation.kubelet.clients import ClientTable
 from gpustow.simulation.kubelet.endpoint import EndpointError, PluginOptions
+from gpustow.simulation.kubelet.journal import Journal, Registered
 from gpustow.simulation.kubelet.resourcename import is_extended_resource_name
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """One call of Register: what the plugin sent, and the text it was refused with (None: it was taken)."""
-
-    resource: str
-    endpoint: str
-    version: str
-    options: PluginOptions
-    refusal: str | None = None
-
-
 class RegistrationServer:
-    """Serves Registration; tells `observe` about every call that ends."""
+    """Serves Registration for the plugins of a directory; every call that ends goes into the journal."""
 
-    def __init__(self, directory: Path, clients: ClientTable, observe: Callable[[Registered], None]) -> None:
+    def __init__(self, directory: Path, clients: ClientTable, journal: Journal) -> None:
         self._directory = directory
         self._clients = clients
-        self._observe = observe
+        self._journal = journal
 
     async def register(self, request: wire.RegisterRequest, context: Context) -> wire.Empty:
-        """Checks the request and connects to the plugin."""
+        """Checks the request and connects to the plugin, which until 1.24 goes on after the answer."""
+        options = PluginOptions(request.options.pre_start_required, request.options.get_preferred_allocation_available)
         refusal = self._refusal(request)
         if refusal is None:
             try:
-                await self._clients.connect(request.resource_name, self._socket(request.endpoint))
+                await self._clients.register(request.resource_name, self._socket(request.endpoint), options)
             except EndpointError as error:
                 refusal = str(error)
-        options = PluginOptions(request.options.pre_start_required, request.options.get_preferred_allocation_available)
-        self._observe(Registered(request.resource_name, request.endpoint, request.version, options, refusal))
+        self._journal.registrations.append(
+            Registered(request.resource_name, request.endpoint, request.version, options, refusal)
+        )
         if refusal is not None:
             await context.abort(grpc.StatusCode.UNKNOWN, refusal)
         return wire.Empty()

@@ -7,9 +7,14 @@ same (kubernetes#137534).
 
 from dataclasses import dataclass, field
 
+from gpustow.errors import GpustowError
 from gpustow.simulation.kubelet.devices import DeviceTable
-from gpustow.simulation.kubelet.endpoint import Endpoint, PluginOptions
+from gpustow.simulation.kubelet.endpoint import Endpoint, PluginOptions, StoppedEndpoint
 from gpustow.simulation.kubelet.holdings import Holdings
+
+
+class AllocationError(GpustowError):
+    """A container cannot get its devices, or not be started with them; the text is kubelet's."""
 
 
 @dataclass(slots=True)
@@ -22,6 +27,10 @@ class Plugin:
     endpoint: Endpoint
     options: PluginOptions | None = None
     stopped_at: float | None = None
+
+    def reachable(self, resource: str) -> Endpoint:
+        """Where calls go: nowhere once the plugin is lost."""
+        return self.endpoint if self.stopped_at is None else StoppedEndpoint(resource)
 
 
 @dataclass(slots=True)
@@ -48,3 +57,9 @@ class DeviceState:
     def knows(self, resource: str) -> bool:
         """Whether the resource is a device plugin's: registered, or held by somebody."""
         return resource in self.table.healthy or resource in self.in_use
+
+    def plugin(self, resource: str) -> Plugin:
+        """The plugin of a resource, lost or not; AllocationError if it was forgotten."""
+        if resource not in self.plugins:
+            raise AllocationError(f"endpoint not found in cache for a registered resource: {resource}")
+        return self.plugins[resource]

@@ -1,0 +1,113 @@
+"""What differs between versions of kubelet, as switches.
+
+Each switch names one habit that a plugin or its test can see, with the version that changed it. `Behaviour.of("1.36")`
+sets them all; `dataclasses.replace` turns one. Fixes that came with a patch release count for the minor version after
+it.
+
+Two of the numbers are not certain. The narrowed hint scan (kubernetes#138244) was seen in a 1.36.2 that carries
+backports and may be absent from the plain one. Which lists count while two instances of a plugin overlap is not known
+for 1.37; here every list does, as before.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from gpustow.errors import UsageError
+
+OLDEST = (1, 20)
+NEWEST = (1, 37)
+
+
+class Connections(Enum):
+    """How kubelet finds the plugin whose stream has ended."""
+
+    BY_IDENTITY = "identity"
+    """1.24 and older: the loss of a plugin that was replaced means nothing."""
+    BY_RESOURCE = "resource"
+    """1.25 to 1.36: whatever plugin the resource has now is disconnected (kubernetes#127803)."""
+    BY_SOCKET = "socket"
+    """1.37: the one with that socket; instances with different sockets overlap safely (kubernetes#135437)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """The switches; the defaults are those of kubelet 1.36."""
+
+    connections: Connections = Connections.BY_RESOURCE
+    connects_in_register: bool = True
+    """1.25: Register answers after kubelet has connected and called GetDevicePluginOptions. Before, it answered at once
+    and took the options from the request (kubernetes#109016)."""
+    empty_topology_is_none: bool = True
+    """1.26: a topology without nodes is none. Before, the resource counted as aligned, and nothing aligned with it
+    (kubernetes#112234)."""
+    checks_held_devices: bool = True
+    """1.27.2: a pod whose resource is unregistered, or whose devices are sick, is refused at re-admission
+    (kubernetes#116376). Before, it was admitted."""
+    trusts_running_containers: bool = True
+    """1.28: that check leaves out containers that have been running all along (kubernetes#118635)."""
+    passes_cdi_devices: bool = True
+    """1.29: CDI names of an answer reach the runtime. Before, they were ignored (behind a gate in 1.28)."""
+    sidecars_keep_devices: bool = True
+    """1.29: devices of a restartable init container leave the pool of those to reuse (kubernetes#120461). Before, app
+    containers got them as well."""
+    readmits_finished_pods: bool = False
+    """Until 1.31 pods that had ended went through admission again when kubelet started, and could fail in it."""
+    lists_active_pods_only: bool = True
+    """1.34: PodResources List leaves out pods that have ended (kubernetes#132028)."""
+    serves_get: bool = True
+    """1.34: PodResources Get. Before, it needs a gate and answers that it is disabled."""
+    serves_allocatable: bool = True
+    """1.23: PodResources GetAllocatableResources. Before, it needs a gate and answers that it is disabled."""
+    allocatable_is_healthy: bool = True
+    """1.36: GetAllocatableResources names healthy devices. Before, all of them (kubernetes#104122)."""
+    narrows_hint_scan: bool = True
+    """1.36 with backports, 1.37: hints are made over the NUMA nodes that carry devices. Before, over all nodes of the
+    machine (kubernetes#138244)."""
+    reports_device_health: bool = True
+    """1.36: pod status shows the health of devices (KEP-4680). Before, behind a gate."""
+
+    @classmethod
+    def of(cls, version: str) -> "Behaviour":
+        """The switches of a version, `1.20` to `1.37`; UsageError for another."""
+        number = _parse(version)
+
+        def since(minor: int) -> bool:
+            return number >= (1, minor)
+
+        by_socket, by_resource = since(37), since(25)
+        return cls(
+            connections=(
+                Connections.BY_SOCKET
+                if by_socket
+                else Connections.BY_RESOURCE
+                if by_resource
+                else Connections.BY_IDENTITY
+            ),
+            connects_in_register=since(25),
+            empty_topology_is_none=since(26),
+            checks_held_devices=since(27),
+            trusts_running_containers=since(28),
+            passes_cdi_devices=since(29),
+            sidecars_keep_devices=since(29),
+            readmits_finished_pods=not since(32),
+            lists_active_pods_only=since(34),
+            serves_get=since(34),
+            serves_allocatable=since(23),
+            allocatable_is_healthy=since(36),
+            narrows_hint_scan=since(36),
+            reports_device_health=since(36),
+        )
+
+
+def _parse(version: str) -> tuple[int, int]:
+    major, dot, minor = version.removeprefix("v").partition(".")
+    if dot and major.isdecimal() and minor.isdecimal():
+        number = (int(major), int(minor))
+        if OLDEST <= number <= NEWEST:
+            return number
+    known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+    raise UsageError(f"kubelet version {version!r} is not known", advice=f"Use one of {known}, such as 1.36.")
+
+
+DEFAULT_BEHAVIOUR = Behaviour()
+"""Kubelet 1.36."""

@@ -1,0 +1,165 @@
+"""One run of kubelet, from its start to its stop or kill: the device manager, its connections, its servers.
+
+Nothing of a run survives but the checkpoint and what the API server has (`PodBook`, `NodeObject`). A start goes as
+kubelet's: read the checkpoint, wipe the sockets, listen. Until the pods of the API server have been through admission
+again, the sources are not ready: nobody is collected, and containers that ran all along are trusted.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from gpustow.kubelet.protocol.services import pod_resources_handler, registration_handler
+from gpustow.simulation.kubelet.admission import HintProvider, TopologyManager
+from gpustow.simulation.kubelet.answer import ContainerAnswer
+from gpustow.simulation.kubelet.behaviour import DEFAULT_BEHAVIOUR, Behaviour
+from gpustow.simulation.kubelet.checkpoint import Checkpoint
+from gpustow.simulation.kubelet.clients import ClientTable
+from gpustow.simulation.kubelet.devicemanager import DeviceManager, Surroundings
+from gpustow.simulation.kubelet.devices import PluginDevice
+from gpustow.simulation.kubelet.endpoint import Endpoint, PluginOptions
+from gpustow.simulation.kubelet.journal import Journal
+from gpustow.simulation.kubelet.nodestatus import NodeObject, NodeStatus
+from gpustow.simulation.kubelet.pluginclient import DIAL_TIMEOUT, PRE_START_TIMEOUT, PluginClient
+from gpustow.simulation.kubelet.pod import Container, Pod
+from gpustow.simulation.kubelet.podbook import PodBook
+from gpustow.simulation.kubelet.podresources import PodResourcesServer
+from gpustow.simulation.kubelet.predicates import check_fit
+from gpustow.simulation.kubelet.ratelimit import TokenBucket
+from gpustow.simulation.kubelet.registration import RegistrationServer
+from gpustow.simulation.kubelet.sockets import Server, Sockets, serve
+from gpustow.simulation.kubelet.topology.affinities import Affinities
+from gpustow.simulation.kubelet.topology.hints import KubeletPanicError
+from gpustow.simulation.kubelet.topology.settings import TopologySettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What stays the same from run to run."""
+
+    sockets: Sockets
+    random: Random
+    clock: Callable[[], float]
+    behaviour: Behaviour = DEFAULT_BEHAVIOUR
+    topology: TopologySettings = field(default_factory=TopologySettings)
+    hint_providers: Sequence[HintProvider] = ()
+    dial_timeout: float = DIAL_TIMEOUT
+    pre_start_timeout: float = PRE_START_TIMEOUT
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What the API server has, and the journal of the test."""
+
+    book: PodBook
+    node: NodeObject
+    journal: Journal
+
+
+class Run:
+    """One run; `changed` is called when a plugin has connected, listed or been lost."""
+
+    def __init__(self, setup: Setup, cluster: Cluster, changed: Callable[[], None]) -> None:
+        self._setup = setup
+        self._cluster = cluster
+        self._changed = changed
+        self._checkpoint = Checkpoint(setup.sockets.plugin_directory)
+        self._affinities = Affinities()
+        self.manager = DeviceManager(
+            Surroundings(
+                random=setup.random,
+                clock=setup.clock,
+                active_pods=cluster.book.active_uids,
+                save=self._checkpoint.save,
+                affinities=self._affinities,
+                numa_nodes=setup.topology.numa_nodes,
+                behaviour=setup.behaviour,
+                journal=cluster.journal,
+            )
+        )
+        providers = (self.manager, *setup.hint_providers)
+        self._topology = TopologyManager(setup.topology, providers, self._affinities, cluster.journal)
+        self._clients = ClientTable(self, self._client, setup.behaviour)
+        self._servers: tuple[Server, ...] = ()
+        self.admitting = asyncio.Lock()
+        self.alive = False
+
+    def _client(self, resource: str, socket: Path) -> PluginClient:
+        return PluginClient(
+            resource,
+            socket,
+            dial_timeout=self._setup.dial_timeout,
+            pre_start_timeout=self._setup.pre_start_timeout,
+        )
+
+    async def start(self, running: Iterable[tuple[str, str]]) -> None:
+        """Starts with what the checkpoint says; `running` are the containers that have been running all along."""
+        remembered = self._checkpoint.load()
+        self._cluster.node.kubelet_started(new_node=not self._checkpoint.exists())
+        self._setup.sockets.prepare()
+        self.manager.running = frozenset(running)
+        self.manager.restore(remembered.holdings, remembered.resources)
+        self.manager.sources_ready = False
+        behaviour = self._setup.behaviour
+        registration = RegistrationServer(self._setup.sockets.plugin_directory, self._clients, self._cluster.journal)
+        pod_resources = PodResourcesServer(self.manager, self._cluster.book, TokenBucket(self._setup.clock), behaviour)
+        self.alive = True
+        self._servers = (
+            await serve(pod_resources_handler(pod_resources), self._setup.sockets.pod_resources),
+            await serve(registration_handler(registration), self._setup.sockets.registration),
+        )
+
+    async def stop(self, *, killed: bool) -> None:
+        """Ends the run; calls to plugins that are under way fail."""
+        self.alive = False
+        for server in self._servers:
+            await server.stop(None)
+        self._servers = ()
+        await self._clients.close()
+        if killed:
+            self._setup.sockets.leave_dead()
+
+    async def admit(self, pod: Pod) -> None:
+        """Takes a pod through the admission handlers that matter; raises AdmissionError."""
+        async with self._down_after_panic():
+            await self._topology.admit(pod)
+        check_fit(pod, self._cluster.book, self.node_status().allocatable, self.manager.state)
+
+    async def start_container(self, pod: Pod, container: Container) -> ContainerAnswer:
+        """What happens before each start of a container; see `DeviceManager.start`."""
+        async with self._down_after_panic():
+            return await self.manager.start(pod, container)
+
+    @asynccontextmanager
+    async def _down_after_panic(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except KubeletPanicError:
+            await self.stop(killed=True)
+            raise
+
+    def node_status(self) -> NodeStatus:
+        """The node's status in the API server."""
+        return self._cluster.node.status(self.manager.quantities)
+
+    def forget(self, pod: Pod) -> None:
+        """The pod's containers are gone."""
+        self._affinities.forget(pod.uid)
+
+    def connected(self, resource: str, endpoint: Endpoint, options: PluginOptions) -> None:
+        """A plugin has connected."""
+        self.manager.connected(resource, endpoint, options)
+        self._changed()
+
+    def listed(self, resource: str, devices: Iterable[PluginDevice]) -> None:
+        """A plugin has sent its list."""
+        self.manager.listed(resource, devices)
+        self._changed()
+
+    def disconnected(self, resource: str, only: Endpoint | None = None) -> None:
+        """A plugin was lost."""
+        self.manager.disconnected(resource, only)
+        self._changed()
