@@ -23,6 +23,7 @@ from gpustow.kubelet.protocol.services import (
     registration_handler,
     unix_channel,
 )
+from tests.kubelet.samples import abandon
 
 Refusal = Callable[[RegisterRequest], Awaitable[str | None]]
 
@@ -54,6 +55,7 @@ class FakeKubelet:
     """Serves `directory`/kubelet.sock between `start` and `stop`, or within `async with`.
 
     `refusal` may be set: it is awaited inside Register before anything else, and a text that it returns is the error.
+    Without `listens` it never opens a stream.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -62,6 +64,7 @@ class FakeKubelet:
         self.requests: list[RegisterRequest] = []
         self.plugins: list[Plugin] = []
         self.refusal: Refusal | None = None
+        self.listens = True
         self._server: grpc.aio.Server | None = None
         self._stack = AsyncExitStack()
         self._streams: dict[int, asyncio.Task[None]] = {}
@@ -86,19 +89,16 @@ class FakeKubelet:
         await self._server.start()
 
     async def stop(self, *, stale: bool = False) -> None:
-        """Ends all streams and connections; removes its socket, or leaves it as a killed kubelet does."""
+        """Ends all connections; removes its socket, or leaves one that nobody serves, as a killed kubelet does."""
         if self._server is None:
             return
-        aside = self.socket.with_name("aside")
-        if stale:
-            self.socket.rename(aside)
+        await self._server.stop(None)
+        self._server = None
         for index in range(len(self.plugins)):
             await self.end_stream(index)
         await self._stack.aclose()
-        await self._server.stop(None)
-        self._server = None
         if stale:
-            aside.rename(self.socket)
+            abandon(self.socket)
 
     async def restart(self) -> None:
         """Stops cleanly and starts again."""
@@ -126,7 +126,8 @@ class FakeKubelet:
             await context.abort(grpc.StatusCode.UNKNOWN, f"failed to dial device plugin: {error.details()}")
         plugin = Plugin(request, options, calls)
         self.plugins.append(plugin)
-        self._streams[len(self.plugins) - 1] = asyncio.create_task(self._listen(plugin))
+        if self.listens:
+            self._streams[len(self.plugins) - 1] = asyncio.create_task(self._listen(plugin))
         return Empty()
 
     async def _listen(self, plugin: Plugin) -> None:

@@ -1,5 +1,6 @@
 """Devices and services for the tests of this folder."""
 
+import socket
 from collections.abc import AsyncIterator
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +28,17 @@ def device(number: int, *, healthy: bool = True, numa_node: int | None = None) -
 
 def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
+
+
+def bind(path: Path) -> socket.socket:
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    bound.bind(str(path))
+    return bound
+
+
+def abandon(path: Path) -> None:
+    """Leaves a socket file that nobody serves."""
+    bind(path).close()
 
 
 class EchoService:

@@ -16,16 +16,7 @@ from gpustow.kubelet.socketfile import (
     remove_stale_sockets,
     unique_socket,
 )
-
-
-def bind(path: Path) -> socket.socket:
-    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    bound.bind(os.fspath(path))
-    return bound
-
-
-def abandon(path: Path) -> None:
-    bind(path).close()
+from tests.kubelet.samples import abandon, bind
 
 
 def test_a_socket_has_the_same_facts_until_it_is_made_anew(tmp_path: Path) -> None:

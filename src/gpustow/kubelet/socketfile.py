@@ -51,6 +51,10 @@ class SocketFacts:
             return None
         return cls(found.st_dev, found.st_ino, found.st_ctime_ns)
 
+    def same_file(self, other: "SocketFacts | None") -> bool:
+        """Whether both may be one file whose mode or label was changed; if not, they are surely two."""
+        return other is not None and (self.device, self.inode) == (other.device, other.inode)
+
 
 def check_directory(directory: Path) -> None:
     """Raises KubeletDirectoryError unless sockets can be made in `directory`."""

@@ -1,0 +1,67 @@
+"""What a plugin tells about itself while it works, for metrics and status pages. It never waits for an answer."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from gpustow.placement import Placement
+
+
+class PluginState(StrEnum):
+    """Where the plugin of a resource is on its way to kubelet."""
+
+    INIT = "init"
+    """Waits for kubelet's socket."""
+    BOUND = "bound"
+    """Serves its own socket and has dialled itself."""
+    REGISTERED = "registered"
+    """Kubelet took the registration."""
+    STREAMING = "streaming"
+    """Kubelet has the list of devices and is told of changes: the resource is in use."""
+    DRAINING = "draining"
+    """Ends its streams and its server."""
+    REFUSED = "refused"
+    """Kubelet will never take this resource; the end."""
+
+
+class PluginObserver(Protocol):
+    """Is told what the plugins do; `resource` is the full name of the resource that it is about."""
+
+    def moved(self, resource: str, state: PluginState, reason: str) -> None:
+        """The plugin is in another state now."""
+        ...
+
+    def preferred(self, resource: str, placement: Placement, seconds: float) -> None:
+        """A GetPreferredAllocation was answered with devices, in so many seconds."""
+        ...
+
+    def preference_failed(self, resource: str, error: Exception) -> None:
+        """A GetPreferredAllocation was answered with nothing: InfeasibleRequest, or a fault of ours."""
+        ...
+
+    def allocated(self, resource: str, ids: Sequence[str]) -> None:
+        """An Allocate was granted to one container."""
+        ...
+
+    def allocation_failed(self, resource: str, error: Exception) -> None:
+        """An Allocate failed, and with it the pod: AllocationRefused, or a fault of ours."""
+        ...
+
+
+class SilentObserver:
+    """A PluginObserver that does nothing with what it is told."""
+
+    def moved(self, resource: str, state: PluginState, reason: str) -> None:
+        """See PluginObserver."""
+
+    def preferred(self, resource: str, placement: Placement, seconds: float) -> None:
+        """See PluginObserver."""
+
+    def preference_failed(self, resource: str, error: Exception) -> None:
+        """See PluginObserver."""
+
+    def allocated(self, resource: str, ids: Sequence[str]) -> None:
+        """See PluginObserver."""
+
+    def allocation_failed(self, resource: str, error: Exception) -> None:
+        """See PluginObserver."""

@@ -1,0 +1,90 @@
+"""What the daemon offers: all that follows from one reading of the node and one configuration, computed once.
+
+An `Offer` is built whole, in a thread, beside the one that is running; only if that works does it take over. So a bad
+configuration or a driver that just fails changes nothing, and a handler finds everything ready.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpustow.config import Config
+from gpustow.errors import ConfigError, NoDevicesError, Problem
+from gpustow.hardware.links import Links
+from gpustow.hardware.node import Node
+from gpustow.kubelet.devicefeed import LIST_LIMIT, device_list, largest_list
+from gpustow.placement import Inventory, Policy
+from gpustow.resources import build_catalog
+from gpustow.resources.device import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class ServedResource:
+    """One resource, with what its handlers need: `device_list` is the serialised ListAndWatchResponse."""
+
+    resource: Resource
+    config: Config
+    policy: Policy
+    inventory: Inventory
+    device_list: bytes
+
+    @classmethod
+    def of(cls, resource: Resource, links: Links, config: Config) -> "ServedResource":
+        """The resource of a node with these links. Raises ConfigError if kubelet could not take its list."""
+        if (size := largest_list(resource.devices)) > LIST_LIMIT:
+            problem = Problem(
+                resource.name,
+                f"the list of its {len(resource.devices)} devices takes up to {size} bytes, more than the {LIST_LIMIT} "
+                "that are safe: kubelet refuses a message above 4 MiB",
+            )
+            raise ConfigError("of the daemon", [problem], advice="Ask for fewer replicas.")
+        return cls(
+            resource=resource,
+            config=config,
+            policy=Policy.named(config.shared_devices_allocation_policy),
+            inventory=Inventory.of(resource.devices, links),
+            device_list=device_list(resource.devices),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletPlace:
+    """Where kubelet is: the directory of the sockets, and its own socket in it (None: do not register)."""
+
+    directory: Path
+    socket: Path | None
+
+    @classmethod
+    def of(cls, config: Config, default_directory: Path) -> "KubeletPlace":
+        """The place that the configuration names. Our sockets lie beside kubelet's, because that is where it looks.
+
+        An empty kubelet socket means that nobody is to be registered with, as in v0.20.0; then the sockets lie in
+        `default_directory`.
+        """
+        if not config.kubelet_socket:
+            return cls(default_directory, None)
+        socket = Path(config.kubelet_socket)
+        return cls(socket.parent, socket)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The resources that have devices, in the catalog's order, and what the operator should know about them."""
+
+    served: tuple[ServedResource, ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, node: Node, config: Config) -> "Offer":
+        """What `config` makes of `node`.
+
+        Raises ConfigError if they do not go together, HardwareError, and NoDevicesError if nothing is left to serve.
+        """
+        catalog = build_catalog(node, config)
+        resources = [resource for resource in catalog.resources if resource.devices]
+        if not resources:
+            raise NoDevicesError(
+                f"node {node.name} has no devices to serve ({len(node.gpus)} GPUs were found)",
+                advice="Look at the driver with `nvidia-smi -L`, and at migStrategy if the GPUs are in MIG mode.",
+            )
+        served = tuple(ServedResource.of(resource, node.links, config) for resource in resources)
+        return cls(served, (*node.notes, *catalog.warnings))

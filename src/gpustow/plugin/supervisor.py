@@ -1,0 +1,214 @@
+"""The life of the daemon: read the configuration and the node, run one plugin a resource, reload, stop.
+
+What is new is built and checked beside what runs: a reload that fails in any way leaves the old running. A reload that
+works touches only what it changes: a resource that stays keeps its server and its registration, gets its new devices
+and settings in place, and kubelet hears of it only if the list of devices differs. Reloads that are asked for while one
+is under way become one more.
+
+Without devices, or with a driver that cannot be read, the daemon ends if the operator asked for that (failOnInitError);
+else it stays, not ready, and looks again from time to time.
+
+A resource that kubelet refuses for its name does not disturb the others. A kubelet that refuses our API version ends
+the daemon, as does everything unforeseen: the pod's restart is then the best that can happen.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from random import Random, SystemRandom
+
+from gpustow.config import Config, LoadedConfig
+from gpustow.errors import ApiVersionRefused, GpustowError, HardwareError, NoDevicesError, RegistrationRefused
+from gpustow.hardware.node import NodeReader
+from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY, check_directory, remove_stale_sockets
+from gpustow.plugin.blocking import in_thread
+from gpustow.plugin.observer import PluginObserver, PluginState, SilentObserver
+from gpustow.plugin.offer import KubeletPlace, Offer
+from gpustow.plugin.resource import ResourcePlugin, Surroundings
+from gpustow.plugin.timing import Timing
+
+log = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """The daemon. `run` it in a task; `reload` and `stop` may be called at any time from the event loop's thread.
+
+    `load_config` reads the configuration anew each time, `make_reader` gives the reader that it asks for; both may
+    block and are called in a thread. `default_directory` is where the sockets lie if there is no kubelet to register
+    with.
+    """
+
+    def __init__(
+        self,
+        load_config: Callable[[], LoadedConfig],
+        make_reader: Callable[[Config], NodeReader],
+        *,
+        default_directory: Path = DEFAULT_DIRECTORY,
+        timing: Timing | None = None,
+        random: Random | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        observer: PluginObserver | None = None,
+    ) -> None:
+        self._load_config = load_config
+        self._make_reader = make_reader
+        self._default_directory = default_directory
+        self._timing = timing or Timing()
+        self._surroundings = Surroundings(
+            self._timing, random or SystemRandom(), clock, observer if observer is not None else SilentObserver()
+        )
+        self._place = KubeletPlace(default_directory, None)
+        self._plugins: dict[str, tuple[ResourcePlugin, asyncio.Task[None]]] = {}
+        self._trouble: str | None = "it has just been started"
+        self._reload_asked = asyncio.Event()
+        self._stop_asked = asyncio.Event()
+
+    def reload(self) -> None:
+        """Reads configuration and node again, soon."""
+        self._reload_asked.set()
+
+    def stop(self) -> None:
+        """Ends `run`: streams and servers are ended, our sockets removed."""
+        self._stop_asked.set()
+
+    @property
+    def states(self) -> Mapping[str, PluginState]:
+        """Where the plugin of each resource is."""
+        return {name: plugin.state for name, (plugin, _) in self._plugins.items()}
+
+    @property
+    def not_ready(self) -> str | None:
+        """Why the node's devices are not in use as they should be; None if they are."""
+        if self._trouble is not None:
+            return self._trouble
+        waiting = [plugin for plugin, _ in self._plugins.values() if not plugin.ready]
+        return "; ".join(f"{plugin.name} is {plugin.state}: {plugin.reason}" for plugin in waiting) or None
+
+    async def run(self) -> None:
+        """Serves until `stop`, then returns.
+
+        Raises at the start ConfigError or KubeletDirectoryError, and with failOnInitError HardwareError or
+        NoDevicesError; later ApiVersionRefused, or KubeletDirectoryError if the directory was deleted under us.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                life = group.create_task(self._live(group), name="supervisor")
+                await self._stop_asked.wait()
+                log.info("stopping")
+                for task in (life, *(task for _, task in self._plugins.values())):
+                    task.cancel()
+        except BaseExceptionGroup as errors:
+            for other in errors.exceptions[1:]:
+                log.exception("another failure in the same moment", exc_info=other)
+            raise errors.exceptions[0] from None
+        finally:
+            self._plugins.clear()
+            self._trouble = "it has ended"
+
+    async def _live(self, group: asyncio.TaskGroup) -> None:
+        config = await self._load()
+        self._go_to(self._checked_place(config))
+        await self._look(config, group)
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if self._plugins else self._timing.look_again):
+                    await self._reload_asked.wait()
+            if self._reload_asked.is_set():
+                self._reload_asked.clear()
+                config = await self._reload(config, group)
+            else:
+                await self._look(config, group)
+
+    async def _load(self) -> Config:
+        loaded = await in_thread(self._load_config, name="read configuration")
+        for warning in loaded.warnings:
+            log.warning("%s", warning)
+        return loaded.config
+
+    def _checked_place(self, config: Config) -> KubeletPlace:
+        place = KubeletPlace.of(config, self._default_directory)
+        check_directory(place.directory)
+        return place
+
+    def _go_to(self, place: KubeletPlace) -> None:
+        self._place = place
+        for path in remove_stale_sockets(place.directory):
+            log.info("removed %s, which nobody serves any more", path)
+
+    async def _offer(self, config: Config) -> Offer:
+        def build() -> Offer:
+            return Offer.of(self._make_reader(config).read(), config)
+
+        return await in_thread(build, name="read node")
+
+    async def _look(self, config: Config, group: asyncio.TaskGroup) -> None:
+        """Reads the node for the first time, or again because there was nothing on it."""
+        try:
+            offer = await self._offer(config)
+        except (HardwareError, NoDevicesError) as error:
+            if config.fail_on_init_error:
+                raise
+            if self._trouble != str(error):
+                log.warning("%s\n  Looking again every %g s.", error, self._timing.look_again)
+            self._trouble = str(error)
+        else:
+            await self._serve(offer, self._place, group)
+
+    async def _reload(self, running: Config, group: asyncio.TaskGroup) -> Config:
+        """Goes over to a new configuration and reading, or stays with the old; returns the one that holds."""
+        log.info("reloading")
+        try:
+            config = await self._load()
+            place = self._checked_place(config)
+            offer = await self._offer(config) if self._plugins else None
+        except GpustowError as error:
+            log.error("the reload is refused, and what ran before goes on: %s", error)  # noqa: TRY400 - says it all
+            return running
+        except Exception:
+            log.exception("the reload failed, and what ran before goes on")
+            return running
+        if offer is not None:
+            await self._serve(offer, place, group)
+        else:
+            self._go_to(place)
+            await self._look(config, group)
+        return config
+
+    async def _serve(self, offer: Offer, place: KubeletPlace, group: asyncio.TaskGroup) -> None:
+        for note in offer.notes:
+            log.warning("%s", note)
+        wanted = {served.resource.name for served in offer.served}
+        moved = place != self._place
+        await self._end([name for name in self._plugins if moved or name not in wanted])
+        if moved:
+            self._go_to(place)
+        for served in offer.served:
+            running = self._plugins.get(served.resource.name)
+            if running is not None and not running[1].done():
+                running[0].replace(served)
+                continue
+            plugin = ResourcePlugin(served, place, self._surroundings)
+            task = group.create_task(_run(plugin), name=f"plugin {plugin.name}")
+            self._plugins[plugin.name] = (plugin, task)
+        self._trouble = None
+
+    async def _end(self, names: list[str]) -> None:
+        """Retires the plugins of these resources and waits until their servers are gone."""
+        ending = [self._plugins.pop(name) for name in names]
+        for plugin, task in ending:
+            plugin.retire()
+            task.cancel()
+        if ending:
+            await asyncio.wait([task for _, task in ending])
+
+
+async def _run(plugin: ResourcePlugin) -> None:
+    """Runs a plugin; one that kubelet refuses for its name ends alone."""
+    try:
+        await plugin.run()
+    except ApiVersionRefused:
+        raise
+    except RegistrationRefused as error:
+        log.error("%s", error)  # noqa: TRY400 - it is what kubelet says, and our stack adds nothing

@@ -1,0 +1,54 @@
+"""How long the daemon waits for what, in seconds, in one place; and how it waits ever longer for what keeps failing.
+
+Tests and simulations pass shorter times; the proportions are what the behaviour rests on.
+"""
+
+from dataclasses import dataclass
+from random import Random
+
+from gpustow.kubelet.registration import REGISTER_SECONDS
+
+_JITTER = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """`poll`: between two looks at the socket files, so at most this after a restart of kubelet is it noticed.
+
+    `retry_first` to `retry_most`: before another try; the first also gives a kubelet that goes on time to notice that
+    our old stream ended, since kubelet 1.36 and older mistake its end for that of the new one (kubernetes#135437).
+    `stream_deadline`: from the registration to kubelet's stream. `stable_after`: from then on a stream counts as sound,
+    and the next failure as the first. `register`: the deadline of Register. `look_again`: before the next look for
+    devices on a node that has none, or whose driver cannot be read.
+    """
+
+    poll: float = 1.0
+    retry_first: float = 1.0
+    retry_most: float = 30.0
+    stream_deadline: float = 10.0
+    stable_after: float = 60.0
+    register: float = REGISTER_SECONDS
+    look_again: float = 30.0
+
+
+class Backoff:
+    """Waiting times that double from `first` to `most`, each up to a quarter longer by chance and never shorter.
+
+    The chance keeps the plugins of many resources and nodes from trying in step.
+    """
+
+    def __init__(self, first: float, most: float, random: Random) -> None:
+        self._first = first
+        self._most = most
+        self._random = random
+        self._next = first
+
+    def next(self) -> float:
+        """The time to wait now, in seconds."""
+        wait = self._next
+        self._next = min(2 * wait, self._most)
+        return min(wait * (1 + _JITTER * self._random.random()), self._most)
+
+    def reset(self) -> None:
+        """Starts over: what failed works, or something else is there to try."""
+        self._next = self._first

@@ -1,0 +1,316 @@
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpustow.config import Config, LoadedConfig
+from gpustow.errors import (
+    ApiVersionRefused,
+    ConfigError,
+    HardwareError,
+    KubeletDirectoryError,
+    NoDevicesError,
+    Problem,
+)
+from gpustow.hardware.node import Node
+from gpustow.kubelet.protocol.deviceplugin_v1beta1_pb2 import RegisterRequest
+from gpustow.plugin.observer import PluginState
+from tests.kubelet.fakekubelet import FakeKubelet, until
+from tests.kubelet.samples import abandon, names
+from tests.plugin.daemon import Daemon
+from tests.plugin.samples import GPU, MIG, SHORT, gpu, loaded, node, our_sockets
+
+
+async def some_polls() -> None:
+    await asyncio.sleep(10 * SHORT.poll)
+
+
+async def test_each_resource_is_registered_and_stop_removes_only_our_sockets(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path, node(gpu(0), gpu(1, mig_devices=2)), mig_strategy="mixed")
+    (tmp_path / "kubelet_internal_checkpoint").write_text("{}")
+    async with FakeKubelet(tmp_path) as kubelet:
+        abandon(tmp_path / "nvidia-gpu.sock")
+        async with daemon.running() as supervisor:
+            assert supervisor.not_ready
+            await until(lambda: supervisor.not_ready is None)
+            await until(lambda: kubelet.live(GPU) and kubelet.live(MIG))
+            assert supervisor.states == {GPU: PluginState.STREAMING, MIG: PluginState.STREAMING}
+            assert len(our_sockets(tmp_path)) == 2
+        assert supervisor.not_ready == "it has ended"
+        assert names(tmp_path) == ["kubelet.sock", "kubelet_internal_checkpoint", "nvidia-gpu.sock"]
+
+
+async def test_sockets_that_a_killed_instance_left_are_removed_at_the_start(tmp_path: Path) -> None:
+    abandon(tmp_path / "gpustow-gpu-0123456789.sock")
+    async with Daemon(tmp_path).running() as supervisor:
+        await until(lambda: "waits for kubelet" in str(supervisor.not_ready))
+        assert our_sockets(tmp_path) == []
+
+
+async def test_stop_before_and_during_everything_ends_it(tmp_path: Path) -> None:
+    early = Daemon(tmp_path)
+    early.supervisor.stop()
+    await early.supervisor.run()
+    release = threading.Event()
+    stuck = Daemon(tmp_path)
+
+    def hang() -> LoadedConfig:
+        release.wait()
+        return loaded()
+
+    stuck.supervisor._load_config = hang
+    async with stuck.running():
+        await until(lambda: any(thread.name == "read configuration" for thread in threading.enumerate()))
+    release.set()
+
+
+async def test_a_cancelled_supervisor_removes_its_sockets_too(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path)
+    async with FakeKubelet(tmp_path) as kubelet:
+        task = asyncio.create_task(daemon.supervisor.run())
+        await until(lambda: kubelet.live(GPU))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert our_sockets(tmp_path) == []
+
+
+@pytest.mark.parametrize("error", [ConfigError("f", [Problem("p", "m")]), ZeroDivisionError("a fault of ours")])
+async def test_an_error_at_the_start_is_raised_as_it_is(tmp_path: Path, error: Exception) -> None:
+    daemon = Daemon(tmp_path)
+    daemon.config_error = error
+    with pytest.raises(type(error)) as raised:
+        await daemon.supervisor.run()
+    assert raised.value is error
+
+
+async def test_a_missing_directory_is_told_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(KubeletDirectoryError, match="does not exist"):
+        await Daemon(tmp_path / "missing").supervisor.run()
+
+
+@pytest.mark.parametrize(("answer", "error"), [(node(), NoDevicesError), (HardwareError("no driver"), HardwareError)])
+async def test_nothing_to_serve_ends_it_if_the_operator_asked_for_that(
+    tmp_path: Path, answer: Node | Exception, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        await Daemon(tmp_path, answer, fail_on_init_error=True).supervisor.run()
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"), [(node(), "has no devices to serve"), (HardwareError("no driver"), "no driver")]
+)
+async def test_otherwise_it_stays_not_ready_and_looks_again_until_there_is_something(
+    tmp_path: Path, answer: Node | Exception, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    daemon = Daemon(tmp_path, answer, fail_on_init_error=False)
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
+        await until(lambda: daemon.reader.reads >= 3)
+        assert told in str(supervisor.not_ready)
+        assert caplog.text.count(told) == 1
+        daemon.reader.answer = node(gpu(0))
+        await until(lambda: kubelet.live(GPU) and supervisor.not_ready is None)
+
+
+async def test_a_reload_while_there_is_nothing_takes_the_new_configuration(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path, HardwareError("no driver"), fail_on_init_error=False)
+    other = tmp_path / "other"
+    other.mkdir()
+    async with FakeKubelet(other) as kubelet, daemon.running() as supervisor:
+        await until(lambda: supervisor.not_ready == "no driver")
+        daemon.flags["kubelet_socket"] = str(other / "kubelet.sock")
+        supervisor.reload()
+        await some_polls()
+        daemon.reader.answer = node(gpu(0))
+        await until(lambda: kubelet.live(GPU))
+
+
+async def test_without_a_kubelet_socket_it_serves_in_the_default_directory(tmp_path: Path) -> None:
+    async with Daemon(tmp_path, kubelet_socket="").running() as supervisor:
+        await until(lambda: supervisor.not_ready is None)
+        assert len(our_sockets(tmp_path)) == 1
+
+
+async def test_a_reload_that_changes_nothing_touches_nothing(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path)
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
+        await until(lambda: kubelet.live(GPU))
+        for _ in range(3):
+            reads = daemon.reader.reads
+            supervisor.reload()
+            await until(lambda reads=reads: daemon.reader.reads > reads)
+        await some_polls()
+        assert len(kubelet.requests) == 1
+        assert [len(each.lists) for each in kubelet.plugins] == [1]
+
+
+async def test_a_reload_tells_kubelet_of_new_devices_without_a_new_registration(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path)
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
+        await until(lambda: kubelet.live(GPU))
+        daemon.reader.answer = node(gpu(0), gpu(1), gpu(2))
+        supervisor.reload()
+        await until(lambda: kubelet.plugins[0].healthy == {"GPU-0", "GPU-1", "GPU-2"})
+        assert len(kubelet.requests) == 1
+
+
+async def test_a_reload_that_changes_the_resources_retires_what_goes_and_leaves_what_stays(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path, node(gpu(0), gpu(1, mig_devices=2)), mig_strategy="mixed")
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
+        await until(lambda: kubelet.live(GPU) and kubelet.live(MIG))
+        daemon.reader.answer = node(gpu(0), gpu(1))
+        supervisor.reload()
+        await until(lambda: not kubelet.live(MIG))
+        mig = next(plugin for plugin in kubelet.plugins if plugin.request.resource_name == MIG)
+        assert [len(each) for each in mig.lists] == [2, 0]
+        await until(lambda: len(our_sockets(tmp_path)) == 1)
+        assert supervisor.states == {GPU: PluginState.STREAMING}
+        daemon.reader.answer = node(gpu(0), gpu(1, mig_devices=3))
+        supervisor.reload()
+        await until(lambda: kubelet.live(MIG))
+        assert [request.resource_name for request in kubelet.requests].count(GPU) == 1
+
+
+async def test_a_reload_to_another_directory_moves_everything_there(tmp_path: Path) -> None:
+    first, second = tmp_path / "1", tmp_path / "2"
+    first.mkdir()
+    second.mkdir()
+    daemon = Daemon(first)
+    async with FakeKubelet(first) as old, FakeKubelet(second) as new, daemon.running() as supervisor:
+        await until(lambda: old.live(GPU))
+        abandon(second / "gpustow-gpu-0123456789.sock")
+        daemon.flags["kubelet_socket"] = str(second / "kubelet.sock")
+        supervisor.reload()
+        await until(lambda: new.live(GPU))
+        assert our_sockets(first) == []
+        assert len(our_sockets(second)) == 1
+
+
+def bad_config(daemon: Daemon) -> None:
+    daemon.config_error = ConfigError("config.yaml", [Problem("flags", "is not a map")])
+
+
+def broken_loader(daemon: Daemon) -> None:
+    daemon.config_error = ZeroDivisionError("a fault of ours")
+
+
+def bad_directory(daemon: Daemon) -> None:
+    daemon.flags["kubelet_socket"] = "/nowhere/at/all/kubelet.sock"
+
+
+def lost_driver(daemon: Daemon) -> None:
+    daemon.reader.answer = HardwareError("the driver is gone")
+
+
+def no_devices(daemon: Daemon) -> None:
+    daemon.reader.answer = node()
+
+
+@pytest.mark.parametrize("spoil", [bad_config, broken_loader, bad_directory, lost_driver, no_devices])
+async def test_a_bad_reload_leaves_the_old_running(
+    tmp_path: Path, spoil: Callable[[Daemon], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    daemon = Daemon(tmp_path)
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
+        await until(lambda: kubelet.live(GPU))
+        spoil(daemon)
+        supervisor.reload()
+        await until(lambda: "what ran before goes on" in caplog.text)
+        await some_polls()
+        assert supervisor.not_ready is None
+        assert len(kubelet.requests) == 1
+        daemon.config_error = None
+        daemon.flags["kubelet_socket"] = str(kubelet.socket)
+        daemon.reader.answer = node(gpu(3))
+        supervisor.reload()
+        await until(lambda: kubelet.plugins[0].healthy == {"GPU-3"})
+
+
+async def test_a_reload_asked_for_at_any_step_of_the_start_ends_with_one_registration(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path)
+    load, make = daemon.supervisor._load_config, daemon.supervisor._make_reader
+    loop = asyncio.get_running_loop()
+
+    def reloading_load() -> LoadedConfig:
+        if daemon.reader.reads < 3:
+            loop.call_soon_threadsafe(daemon.supervisor.reload)
+        return load()
+
+    daemon.supervisor._load_config = reloading_load
+    daemon.supervisor._make_reader = make
+    daemon.recorder._on_move = lambda state: (
+        daemon.supervisor.reload() if state in {PluginState.BOUND, PluginState.REGISTERED} else None
+    )
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running():
+        await until(lambda: kubelet.live(GPU) and daemon.reader.reads >= 3)
+        await some_polls()
+        assert len(kubelet.requests) == 1
+        assert kubelet.plugins[0].healthy == {"GPU-0", "GPU-1"}
+
+
+async def test_a_name_that_kubelet_refuses_does_not_disturb_the_others_and_is_tried_at_the_next_reload(
+    tmp_path: Path,
+) -> None:
+    async def refuse_mig(request: RegisterRequest) -> str | None:
+        return f'the ResourceName "{MIG}" is invalid' if request.resource_name == MIG else None
+
+    daemon = Daemon(tmp_path, node(gpu(0), gpu(1, mig_devices=2)), mig_strategy="mixed")
+    kubelet = FakeKubelet(tmp_path)
+    kubelet.refusal = refuse_mig
+    async with kubelet, daemon.running() as supervisor:
+        await until(lambda: kubelet.live(GPU) and supervisor.states[MIG] is PluginState.REFUSED)
+        assert "is invalid" in str(supervisor.not_ready)
+        kubelet.refusal = None
+        supervisor.reload()
+        await until(lambda: kubelet.live(MIG))
+        assert [request.resource_name for request in kubelet.requests].count(GPU) == 1
+
+
+async def test_a_kubelet_that_does_not_know_our_api_version_ends_the_daemon(tmp_path: Path) -> None:
+    async def refuse(_request: RegisterRequest) -> str:
+        return 'requested API version "v1beta1" is not supported by kubelet'
+
+    kubelet = FakeKubelet(tmp_path)
+    kubelet.refusal = refuse
+    async with kubelet:
+        with pytest.raises(ApiVersionRefused) as error:
+            await Daemon(tmp_path, node(gpu(0), gpu(1, mig_devices=2)), mig_strategy="mixed").supervisor.run()
+    assert error.value.exit_code != 0
+    assert our_sockets(tmp_path) == []
+
+
+async def test_a_register_that_hangs_for_one_resource_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    async def hang_for_mig(request: RegisterRequest) -> None:
+        if request.resource_name == MIG:
+            await asyncio.Event().wait()
+
+    daemon = Daemon(tmp_path, node(gpu(0), gpu(1, mig_devices=2)), mig_strategy="mixed")
+    kubelet = FakeKubelet(tmp_path)
+    kubelet.refusal = hang_for_mig
+    async with kubelet, daemon.running() as supervisor:
+        await until(lambda: kubelet.live(GPU) and supervisor.states[MIG] is PluginState.BOUND)
+    assert our_sockets(tmp_path) == []
+
+
+async def test_warnings_and_notes_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    daemon = Daemon(tmp_path, replace(node(gpu(0)), notes=("GPU 1 is lost",)))
+    daemon.warnings = ("flags.plugin.mps is not known",)
+    async with daemon.running() as supervisor:
+        await until(lambda: supervisor.states)
+    assert "GPU 1 is lost" in caplog.text
+    assert "flags.plugin.mps is not known" in caplog.text
+
+
+async def test_the_reader_is_made_for_the_configuration(tmp_path: Path) -> None:
+    made: list[Config] = []
+    daemon = Daemon(tmp_path)
+    make = daemon.supervisor._make_reader
+    daemon.supervisor._make_reader = lambda config: (made.append(config), make(config))[1]
+    async with daemon.running() as supervisor:
+        await until(lambda: supervisor.states)
+    assert [config.kubelet_socket for config in made] == [str(tmp_path / "kubelet.sock")]
