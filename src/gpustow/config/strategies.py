@@ -1,0 +1,31 @@
+"""The words that an operator chooses between; the values are those of v0.20.0 and are case-sensitive as there."""
+
+from enum import Enum
+
+
+class MigStrategy(Enum):
+    """What becomes of GPUs in MIG mode: the whole GPU, `nvidia.com/gpu` for each instance, or a resource a profile."""
+
+    NONE = "none"
+    SINGLE = "single"
+    MIXED = "mixed"
+
+
+class DeviceListStrategy(Enum):
+    """How a container's devices are told to the container runtime."""
+
+    ENVVAR = "envvar"
+    VOLUME_MOUNTS = "volume-mounts"
+    CDI_ANNOTATIONS = "cdi-annotations"
+    CDI_CRI = "cdi-cri"
+
+
+class DeviceIdStrategy(Enum):
+    """By what a device is named to the container runtime."""
+
+    UUID = "uuid"
+    INDEX = "index"
+
+
+SHARED_POLICIES = ("distributed", "packed")
+"""What an operator can choose for shared and MIG devices; the first is the default."""
