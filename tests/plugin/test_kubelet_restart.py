@@ -14,7 +14,7 @@ from gpustow.errors import AdmissionError, UsageError
 from gpustow.simulation.kubelet import AdmittedPod, Container, EmbeddedKubelet, Pod
 from tests.kubelet.fakekubelet import until
 from tests.plugin.daemon import Daemon
-from tests.plugin.samples import GPU, MIG, gpu, node, our_sockets
+from tests.plugin.samples import GPU, MIG, SHORT, gpu, node, our_sockets
 
 RESTARTS = 50
 EXPECTED = {GPU: 2, MIG: 14}
@@ -88,3 +88,19 @@ async def test_fifty_restarts_under_load_make_one_registration_each_and_nothing_
     assert before is not None
     for grown, was in zip(after, before, strict=True):
         assert grown <= was + 4, f"open files, threads, tasks: {before} -> {after}"
+
+
+async def test_kubelet_does_not_take_the_end_of_the_old_stream_for_that_of_the_new_one(tmp_path: Path) -> None:
+    kubelet = EmbeddedKubelet(tmp_path, random=random.Random(1))  # noqa: S311 - as above
+    kubelet.plugin_directory.mkdir()
+    daemon = Daemon(kubelet.plugin_directory)
+    async with kubelet, daemon.running() as supervisor:
+        await kubelet.wait_for(GPU, at_least=2)
+        for _ in range(5):
+            (socket,) = our_sockets(kubelet.plugin_directory)
+            (kubelet.plugin_directory / socket).unlink()
+            await until(lambda: supervisor.not_ready is not None)
+            await until(lambda: supervisor.not_ready is None and kubelet.allocatable() == {GPU: 2})
+        await asyncio.sleep(10 * SHORT.poll)
+        assert supervisor.not_ready is None
+        assert kubelet.allocatable() == {GPU: 2}
