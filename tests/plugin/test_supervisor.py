@@ -3,6 +3,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ from gpustow.errors import (
     NoDevicesError,
     Problem,
 )
-from gpustow.hardware.node import Node
+from gpustow.hardware.node import Node, NodeReader
 from gpustow.kubelet.protocol.deviceplugin_v1beta1_pb2 import RegisterRequest
+from gpustow.kubelet.server import PluginServer
 from gpustow.plugin.observer import PluginState
 from tests.kubelet.fakekubelet import FakeKubelet, until
 from tests.kubelet.samples import abandon, names
@@ -135,6 +137,10 @@ async def test_without_a_kubelet_socket_it_serves_in_the_default_directory(tmp_p
         assert len(our_sockets(tmp_path)) == 1
 
 
+def has_read_more(daemon: Daemon, reads: int) -> bool:
+    return daemon.reader.reads > reads
+
+
 async def test_a_reload_that_changes_nothing_touches_nothing(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path)
     async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
@@ -142,7 +148,7 @@ async def test_a_reload_that_changes_nothing_touches_nothing(tmp_path: Path) -> 
         for _ in range(3):
             reads = daemon.reader.reads
             supervisor.reload()
-            await until(lambda reads=reads: daemon.reader.reads > reads)
+            await until(partial(has_read_more, daemon, reads))
         await some_polls()
         assert len(kubelet.requests) == 1
         assert [len(each.lists) for each in kubelet.plugins] == [1]
@@ -283,6 +289,27 @@ async def test_a_kubelet_that_does_not_know_our_api_version_ends_the_daemon(tmp_
     assert our_sockets(tmp_path) == []
 
 
+async def test_of_two_failures_in_one_moment_the_first_is_raised_and_the_other_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def refuse_the_second(_request: RegisterRequest) -> str | None:
+        return 'requested API version "v1beta1" is not supported by kubelet' if len(kubelet.requests) == 2 else None
+
+    stop = PluginServer.stop
+
+    async def stop_badly(server: PluginServer) -> None:
+        await stop(server)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(PluginServer, "stop", stop_badly)
+    kubelet = FakeKubelet(tmp_path)
+    kubelet.refusal = refuse_the_second
+    async with kubelet:
+        with pytest.raises(ZeroDivisionError):
+            await Daemon(tmp_path, node(gpu(0), gpu(1, mig_devices=2)), mig_strategy="mixed").supervisor.run()
+    assert "another failure in the same moment" in caplog.text
+
+
 async def test_a_register_that_hangs_for_one_resource_does_not_hold_up_the_others(tmp_path: Path) -> None:
     async def hang_for_mig(request: RegisterRequest) -> None:
         if request.resource_name == MIG:
@@ -309,8 +336,12 @@ async def test_warnings_and_notes_are_logged(tmp_path: Path, caplog: pytest.LogC
 async def test_the_reader_is_made_for_the_configuration(tmp_path: Path) -> None:
     made: list[Config] = []
     daemon = Daemon(tmp_path)
-    make = daemon.supervisor._make_reader
-    daemon.supervisor._make_reader = lambda config: (made.append(config), make(config))[1]
+
+    def make(config: Config) -> NodeReader:
+        made.append(config)
+        return daemon.reader
+
+    daemon.supervisor._make_reader = make
     async with daemon.running() as supervisor:
         await until(lambda: supervisor.states)
     assert [config.kubelet_socket for config in made] == [str(tmp_path / "kubelet.sock")]
