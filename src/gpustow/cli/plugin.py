@@ -1,0 +1,133 @@
+"""`gpustow plugin`, also installed as `nvidia-device-plugin`: the daemon that serves a node's devices to kubelet.
+
+The flags come from the table of settings, so that flag, environment, file and help cannot tell different stories. What
+is given on the command line is passed on as text; what it means, and what the environment and the file say beside it,
+is the configuration's business, anew at each reload.
+"""
+
+import asyncio
+import inspect
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from gpustow.cli.arguments import Flag, rewrite
+from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
+from gpustow.cli.options import HELP_FLAGS, LogFormatName, LogLevelName, NodeModelName, Version
+from gpustow.cli.reader import reader_maker
+from gpustow.config import SETTINGS, Kind, Setting, load_config
+from gpustow.errors import GpustowError
+
+log = logging.getLogger(__name__)
+
+_HELP = """Serves this node's GPUs to kubelet, until SIGTERM. SIGHUP reads configuration and node again.
+
+Takes the flags, environment variables and configuration file of NVIDIA's device plugin v0.20.0. A flag wins over the
+environment, that over the file, and that over the default. Flags that v0.20.0 has and that do not act yet are accepted
+and told.
+
+\b
+Examples:
+  gpustow plugin --mig-strategy=mixed --shared-devices-allocation-policy=packed
+  gpustow plugin --config-file=/config/config.yaml --log-format=json
+  gpustow plugin --node-model=a100-4-mig-5 --kubelet-socket=/tmp/kubelet/kubelet.sock
+"""
+
+_OWN_FLAGS = (Flag(("node-model",)), Flag(("log-format",)), Flag(("log-level",)))
+
+
+def prepare(words: Sequence[str]) -> Sequence[str]:
+    """The words after the command's name in the one form that the command library takes; tells what is ignored.
+
+    Raises UsageError.
+    """
+    flags = [Flag(setting.names, boolean=setting.kind is Kind.BOOLEAN) for setting in SETTINGS]
+    line = rewrite(words, [*flags, *_OWN_FLAGS])
+    if line.ignored:
+        typer.echo(f"warning: ignored, because {line.ignored[0]!r} ends the flags: {' '.join(line.ignored)}", err=True)
+    return line.words
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("plugin", help=_HELP, context_settings=HELP_FLAGS)(_command())
+
+
+def _command() -> Any:
+    """The function of the command, with a parameter for each setting, which the command library reads."""
+
+    def command(**given: Any) -> None:
+        flags = {
+            setting.flag: given[_parameter_name(setting)]
+            for setting in SETTINGS
+            if given[_parameter_name(setting)] not in (None, [])
+        }
+        serve(flags, given["node_model"], given["log_format"], given["log_level"])
+
+    parameters = [
+        *(_parameter(setting) for setting in SETTINGS),
+        _keyword("node_model", NodeModelName, None),
+        _keyword("log_format", LogFormatName, LogFormat.TEXT),
+        _keyword("log_level", LogLevelName, LogLevel.INFO),
+        _keyword("version", Version, False),
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # functions may carry one
+    return command
+
+
+def _keyword(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _parameter_name(setting: Setting) -> str:
+    return setting.flag.replace("-", "_")
+
+
+def _parameter(setting: Setting) -> inspect.Parameter:
+    several = setting.kind in {Kind.TEXTS, Kind.INTEGERS}
+    option = typer.Option(
+        None,
+        *(f"--{name}" for name in setting.names),
+        metavar="true|false"
+        if setting.kind is Kind.BOOLEAN
+        else "|".join(setting.allowed) or setting.kind.value.upper(),
+        help=_help(setting),
+        show_default=False,
+    )
+    return _keyword(_parameter_name(setting), list[str] | None if several else str | None, option)
+
+
+def _help(setting: Setting) -> str:
+    """The help text: what the setting does, whether it acts, its default, and where else it can be set."""
+    acts = "" if setting.acts else " Does not act yet."
+    places = [f"env {env}" for env in setting.envs] + ([f"file {setting.key}"] if setting.key else [])
+    return f"{setting.help}{acts} [{'; '.join([f'default {_shown(setting.default)}', *places])}]"
+
+
+def _shown(default: object) -> str:
+    """The default as it would be written."""
+    if isinstance(default, bool):
+        return str(default).lower()
+    return (",".join(str(item) for item in default) if isinstance(default, tuple) else str(default)) or "empty"
+
+
+def serve(flags: dict[str, object], node_model: str | None, log_format: LogFormat, log_level: LogLevel) -> None:
+    """Runs the daemon. An error of ours is its last log line, and its exit code that of the process."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what would be read again has not been read yet
+    set_up_logs(log_format, log_level)
+    try:
+        make_reader = reader_maker(node_model)
+        # Only now: none of it is needed to find that the node model is bad.
+        from gpustow.plugin import Supervisor  # noqa: PLC0415 - see above
+        from gpustow.plugin.signals import run_with_signals  # noqa: PLC0415 - see above
+
+        supervisor = Supervisor(lambda: load_config(flags, os.environ), make_reader)
+        asyncio.run(run_with_signals(supervisor))
+    except GpustowError as error:
+        log.critical("%s", error)
+        sys.exit(error.exit_code)

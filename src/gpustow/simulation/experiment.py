@@ -1,0 +1,157 @@
+"""Runs a workload under a policy: the real plugin, an embedded kubelet, real sockets in a temporary directory.
+
+Nothing of the daemon is replaced: the supervisor that serves a real node serves here, and kubelet's side of the wire is
+spoken over the same unix sockets. Only the node is a model. The same experiment gives the same outcome each time: what
+kubelet chooses at random comes from a seed, and neither the environment of the process nor the time of day has a say.
+
+Limits: no scheduler. A pod that asks for more than the node has left is refused here, where a cluster would have sent
+it to another node or kept it waiting.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+from gpustow.config import LoadedConfig, load_config
+from gpustow.errors import AdmissionError, GpustowError
+from gpustow.hardware.nodemodel import NodeModel
+from gpustow.hardware.simulated import SimulatedReader
+from gpustow.plugin import Supervisor
+from gpustow.resources import Catalog, build_catalog
+from gpustow.simulation.kubelet import AdmittedContainer, AdmittedPod, EmbeddedKubelet, Pod
+from gpustow.simulation.outcome import Advertised, ContainerOutcome, Outcome, Phase, PodOutcome
+from gpustow.simulation.workload import Action, Workload
+
+POLICY_FLAG = "shared-devices-allocation-policy"
+"""The flag of the plugin that the policy of a run takes the place of."""
+
+REGISTRATION_SECONDS = 30.0
+"""How long the plugin may take until kubelet knows all of its devices."""
+
+Progress = Callable[[int, int], None]
+"""Is told after each action how many are done, and of how many."""
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What is run: a workload on a node, with the plugin configured by `flags`, as on its command line.
+
+    `seed` is that of everything that is arbitrary in kubelet. `parent` is where the temporary directory is made; the
+    system's own place where None.
+    """
+
+    node_model: NodeModel
+    workload: Workload
+    flags: Mapping[str, object]
+    seed: int = 0
+    parent: Path | None = None
+
+    def config(self, policy: str | None = None) -> LoadedConfig:
+        """The configuration of a run under `policy`; None leaves the policy to the configuration.
+
+        Raises ConfigError.
+        """
+        return load_config(self.flags if policy is None else {**self.flags, POLICY_FLAG: policy}, {})
+
+    async def run(self, policy: str | None = None, progress: Progress = lambda _done, _total: None) -> Outcome:
+        """Runs the workload once, and takes everything down again.
+
+        Raises ConfigError, HardwareError, NoDevicesError or KubeletDirectoryError, as the plugin does. A pod that is
+        refused is part of the outcome.
+        """
+        loaded = self.config(policy)
+        node = SimulatedReader(self.node_model).read()
+        catalog = build_catalog(node, loaded.config)
+        with tempfile.TemporaryDirectory(prefix="gpustow-", dir=self.parent) as directory:
+            async with EmbeddedKubelet(Path(directory), random=Random(self.seed)) as kubelet:  # noqa: S311 - to be repeated
+                supervisor = self._supervisor(policy, kubelet)
+                running = asyncio.create_task(supervisor.run(), name="supervisor")
+                try:
+                    story = _Story(kubelet, catalog)
+                    await _unless_ended(running, story.tell(self.workload.actions, progress))
+                finally:
+                    supervisor.stop()
+                    await asyncio.wait({running})
+                running.result()
+        return Outcome(
+            policy=loaded.config.shared_devices_allocation_policy,
+            node=node,
+            resources=catalog.resources,
+            advertised=story.advertised,
+            pods=tuple(story.pods.values()),
+            warnings=(*loaded.warnings, *node.notes, *catalog.warnings),
+        )
+
+    def _supervisor(self, policy: str | None, kubelet: EmbeddedKubelet) -> Supervisor:
+        flags = {**self.flags, "kubelet-socket": str(kubelet.registration_socket)}
+        return Supervisor(
+            lambda: load_config(flags if policy is None else {**flags, POLICY_FLAG: policy}, {}),
+            lambda _config: SimulatedReader(self.node_model),
+            random=Random(self.seed),  # noqa: S311 - to be repeated
+        )
+
+
+async def _unless_ended(running: asyncio.Task[None], work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Does the work, unless the daemon ends before that: then its error is raised."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait({task, running}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        running.result()
+        raise GpustowError("the plugin ended before the workload did")
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+class _Story:
+    """What happens to the pods, one action after the other."""
+
+    def __init__(self, kubelet: EmbeddedKubelet, catalog: Catalog) -> None:
+        self._kubelet = kubelet
+        self._catalog = catalog
+        self.pods: dict[str, PodOutcome] = {}
+        self.advertised: dict[str, Advertised] = {}
+
+    async def tell(self, actions: tuple[Action, ...], progress: Progress) -> None:
+        for resource in self._catalog.resources:
+            healthy = sum(device.healthy for device in resource.devices)
+            await self._kubelet.wait_for(resource.name, at_least=healthy, timeout=REGISTRATION_SECONDS)
+        allocatable = self._kubelet.allocatable()
+        self.advertised = {
+            name: Advertised(count, allocatable.get(name, 0)) for name, count in self._kubelet.capacity().items()
+        }
+        for done, action in enumerate(actions, start=1):
+            await self._act(action)
+            progress(done, len(actions))
+
+    async def _act(self, action: Action) -> None:
+        pod = action.pod
+        if action.kind == "admit":
+            self.pods[pod.key] = await self._admit(pod)
+            return
+        outcome = self.pods[pod.key]
+        if outcome.phase is Phase.RUNNING:
+            self._kubelet.remove(pod.namespace, pod.name)
+            self.pods[pod.key] = PodOutcome(pod.namespace, pod.name, Phase.RELEASED, outcome.containers)
+
+    async def _admit(self, pod: Pod) -> PodOutcome:
+        try:
+            admitted = await self._kubelet.admit(pod)
+        except AdmissionError as error:
+            return PodOutcome(pod.namespace, pod.name, Phase.REFUSED, reason=error.reason, message=error.status_message)
+        return PodOutcome(pod.namespace, pod.name, Phase.RUNNING, _containers(admitted))
+
+
+def _containers(admitted: AdmittedPod) -> tuple[ContainerOutcome, ...]:
+    def outcome(given: AdmittedContainer) -> ContainerOutcome:
+        return ContainerOutcome(given.name, dict(given.device_ids), dict(given.envs))
+
+    return tuple(outcome(given) for given in (*admitted.init_containers, *admitted.containers))

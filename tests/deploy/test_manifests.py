@@ -1,0 +1,102 @@
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from gpustow.cli.plugin import prepare
+from gpustow.config import SETTINGS
+from gpustow.hardware.nodemodel import load_node_model
+
+STATIC = Path(__file__).parents[2] / "deploy" / "static"
+MANIFESTS = sorted(STATIC.glob("*.yaml"))
+VERSIONS = ("1.28", "1.30", "1.32", "1.34", "1.36", "1.37")
+OWN_FLAGS = {"node-model", "log-format", "log-level"}
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+def container(path: Path) -> dict[str, Any]:
+    [daemon_set] = documents(path)
+    [only] = daemon_set["spec"]["template"]["spec"]["containers"]
+    assert isinstance(only, dict)
+    return only
+
+
+def arguments(path: Path) -> dict[str, str]:
+    words = (str(word).removeprefix("--").partition("=") for word in container(path)["args"])
+    return {name: value for name, _, value in words}
+
+
+def test_there_is_a_manifest_for_real_nodes_and_one_for_simulated_ones() -> None:
+    assert [path.name for path in MANIFESTS] == [
+        "gpustow-device-plugin-simulated.yaml",
+        "gpustow-device-plugin.yaml",
+    ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_manifests_are_valid_in_every_version_of_kubernetes(path: Path, version: str) -> None:
+    for document in documents(path):
+        assert kubernetes_validate.validate(document, version, strict=True).startswith(version)
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_every_flag_of_a_manifest_exists_and_has_a_value_that_is_allowed(path: Path) -> None:
+    settings = {name: setting for setting in SETTINGS for name in setting.names}
+    for name, value in arguments(path).items():
+        assert name in settings.keys() | OWN_FLAGS
+        if name in settings and settings[name].allowed:
+            assert value in settings[name].allowed
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_no_word_of_a_manifest_is_ignored(path: Path) -> None:
+    words = container(path)["args"]
+    assert list(prepare(words)) == words
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_the_selector_selects_the_pods(path: Path) -> None:
+    [daemon_set] = documents(path)
+    labels = daemon_set["spec"]["template"]["metadata"]["labels"]
+    assert daemon_set["spec"]["selector"]["matchLabels"].items() <= labels.items()
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_the_container_has_no_powers_that_it_does_not_need(path: Path) -> None:
+    [daemon_set] = documents(path)
+    pod = daemon_set["spec"]["template"]["spec"]
+    security = container(path)["securityContext"]
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert security["allowPrivilegeEscalation"] is False
+    assert security["readOnlyRootFilesystem"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["priorityClassName"] == "system-node-critical"
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_mounts_are_the_hosts_directories_at_the_same_path(path: Path) -> None:
+    [daemon_set] = documents(path)
+    volumes = {v["name"]: v["hostPath"]["path"] for v in daemon_set["spec"]["template"]["spec"]["volumes"]}
+    mounts = {mount["name"]: mount["mountPath"] for mount in container(path)["volumeMounts"]}
+    assert mounts == volumes
+    assert "/var/lib/kubelet/device-plugins" in mounts.values()
+
+
+def test_the_simulated_node_of_the_manifest_is_shipped() -> None:
+    [simulated] = [path for path in MANIFESTS if "node-model" in arguments(path)]
+    assert load_node_model(arguments(simulated)["node-model"]).node.gpus
+
+
+def test_both_manifests_start_the_image_that_the_dockerfile_names() -> None:
+    dockerfile = (STATIC.parent / "Dockerfile").read_text(encoding="utf-8")
+    for path in MANIFESTS:
+        assert f"-t {container(path)['image']} " in dockerfile
+        assert "command" not in container(path)
