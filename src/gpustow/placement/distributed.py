@@ -10,9 +10,42 @@ by bisection over integers: the cost does not depend on how many replicas there 
 
 from collections.abc import Sequence
 
+from gpustow.placement.objective import COUNTS, DISTINCT, LINK_SCORE, NUMA, Line, Objective
 from gpustow.placement.search import choose
 from gpustow.placement.solution import Solution
 from gpustow.placement.state import Counts, State
+
+LEVELS = Line("load levels", "it brings a GPU to a load of {}", shares=True)
+
+LINES = (
+    LEVELS,
+    DISTINCT,
+    LINK_SCORE,
+    NUMA,
+    COUNTS,
+)
+
+
+def objective(state: State, counts: Counts) -> Objective:
+    """What an answer is worth, line by line."""
+    touched = state.mask(counts) | state.must_mask
+    return (
+        levels(state, counts),
+        touched.bit_count(),
+        state.fabric.score(touched),
+        state.numa_spanned(touched),
+        counts,
+    )
+
+
+def levels(state: State, counts: Counts) -> tuple[int, ...]:
+    """The load after each new slot, from the highest."""
+    reached = [
+        used + step * slot
+        for used, step, count in zip(state.used, state.step, counts, strict=True)
+        for slot in range(1, count + 1)
+    ]
+    return tuple(sorted(reached, reverse=True))
 
 
 def threshold(starts: Sequence[int], steps: Sequence[int], limits: Sequence[int], wanted: int) -> int:
@@ -69,13 +102,3 @@ def solve(state: State) -> Solution:
         and state.used[position] + (base[position] + 1) * state.step[position] == level
     ]
     return settle(state, base, ties, state.wanted - sum(base))
-
-
-def levels(state: State, counts: Counts) -> tuple[int, ...]:
-    """The load after each new slot, from the highest."""
-    reached = [
-        used + step * slot
-        for used, step, count in zip(state.used, state.step, counts, strict=True)
-        for slot in range(1, count + 1)
-    ]
-    return tuple(sorted(reached, reverse=True))

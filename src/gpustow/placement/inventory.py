@@ -82,6 +82,7 @@ class Inventory:
             slots.append(Slots(gpu_index, start, start + len(members), share, healthy, mig))
             numa_nodes.append(members[0].numa_node)
         self.slots: tuple[Slots, ...] = tuple(slots)
+        self.gpu_indices: tuple[int, ...] = tuple(gpu.gpu_index for gpu in slots)
         self.position_of: Mapping[int, int] = {gpu.gpu_index: position for position, gpu in enumerate(slots)}
 
         self.denominator: int = lcm(*(gpu.share.denominator for gpu in slots), *(d.share.denominator for d in ordered))

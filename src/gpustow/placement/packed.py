@@ -16,9 +16,45 @@ is a limit like any other; if not, everything below it is taken first, and the r
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gpustow.placement.search import STEP_BUDGET, classes_of, sets_number, sets_of
+from gpustow.placement.objective import (
+    BEST_FIT,
+    COUNTS,
+    IDLE_OPENED,
+    LINK_SCORE,
+    NUMA,
+    Line,
+    Objective,
+    idle_opened,
+    share_left,
+)
+from gpustow.placement.search import classes_of, sets_number, sets_of
 from gpustow.placement.solution import Solution
 from gpustow.placement.state import Counts, State
+
+LINES = (
+    IDLE_OPENED,
+    Line("GPUs touched", "it touches {} GPU(s)"),
+    LINK_SCORE,
+    BEST_FIT,
+    Line("biggest hole", "it keeps a hole of {} of a GPU", largest=True, shares=True),
+    NUMA,
+    COUNTS,
+)
+
+
+def objective(state: State, counts: Counts) -> Objective:
+    """What an answer is worth, line by line."""
+    must_mask = state.must_mask
+    touched = state.mask(counts) | must_mask
+    return (
+        idle_opened(state, counts),
+        (touched & ~must_mask).bit_count(),
+        state.fabric.score(touched),
+        share_left(state, counts),
+        holes(state, counts),
+        state.numa_spanned(touched),
+        counts,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,26 +151,10 @@ def _divide(state: State, opened: int) -> Counts:
     return tuple(counts)
 
 
-def fit(state: State, counts: Counts) -> int:
-    """The free share left on the touched GPUs, must-include's among them."""
-    return sum(
-        (free - count) * step
-        for free, count, step, must in zip(state.free, counts, state.step, state.must, strict=True)
-        if count or must
-    )
-
-
 def holes(state: State, counts: Counts) -> tuple[int, ...]:
     """The free shares left on all GPUs, from the largest."""
     left = [(free - count) * step for free, count, step in zip(state.free, counts, state.step, strict=True)]
     return tuple(sorted(left, reverse=True))
-
-
-def idle_opened(state: State, counts: Counts) -> int:
-    """How many GPUs on which nothing was in use get a slot."""
-    return sum(
-        1 for count, used, must in zip(counts, state.used, state.must, strict=True) if count and not used and not must
-    )
 
 
 def _fewest(capacities: Sequence[int], needed: int) -> int:
@@ -182,7 +202,7 @@ def _best_set(state: State, idle: tuple[list[int], int], begun: tuple[list[int],
     def capacities(masks: Sequence[int]) -> list[tuple[int, int]]:
         return [(mask, sum(limit for bit, limit in room if mask & bit)) for mask in masks]
 
-    exact = number <= STEP_BUDGET
+    exact = number <= state.fabric.step_budget
     if exact:
         some_idle = capacities(sets_of(idle_classes, idle[1], bits))
         some_begun = capacities(sets_of(begun_classes, begun[1], bits))
@@ -198,7 +218,7 @@ def _best_set(state: State, idle: tuple[list[int], int], begun: tuple[list[int],
     best = max(
         ((mask, _divide(state, mask)) for mask in tied),
         key=lambda pair: (
-            -fit(state, pair[1]),
+            -share_left(state, pair[1]),
             holes(state, pair[1]),
             -state.numa_spanned(pair[0] | must_mask),
             pair[1],
@@ -216,6 +236,14 @@ def _largest(state: State, candidates: list[int], count: int) -> int:
 def _below_cap(state: State, cap: int) -> Counts:
     """How many slots each GPU takes before it stands at the cap."""
     return tuple(min(limit, max(0, cap - taken)) for limit, taken in zip(state.limit, state.taken, strict=True))
+
+
+def keeps_cap(state: State, counts: Counts, cap: int) -> bool:
+    """Whether no GPU goes above the cap while another that could take a slot is below it."""
+    after = [taken + count for taken, count in zip(state.taken, counts, strict=True)]
+    above = any(total > cap and count for total, count in zip(after, counts, strict=True))
+    below = any(total < cap and count < limit for total, count, limit in zip(after, counts, state.limit, strict=True))
+    return not (above and below)
 
 
 def solve(state: State, cap: int | None = None) -> Solution:

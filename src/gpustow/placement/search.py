@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from gpustow.placement.state import State
 
-STEP_BUDGET = 20_000
-"""The most sets that are enumerated in one search; about the 5 ms of a decision among 16 GPUs."""
+CLIMB_STEPS = 4_000
+"""The most sets that are looked at where there are too many to enumerate."""
 
 
 def classes_of(state: State, candidates: Sequence[int], alike: Callable[[int], Hashable]) -> list[list[int]]:
@@ -71,7 +71,7 @@ def choose(state: State, base: int, candidates: Sequence[int], size: int) -> Cho
     classes = classes_of(state, candidates, lambda _: None)
     if len(classes) == 1:
         return Choice(sum(bits[position] for position in classes[0][:size]), 1)
-    if sets_number(classes, size) > STEP_BUDGET:
+    if sets_number(classes, size) > state.fabric.step_budget:
         return _climb(state, base, candidates, size)
     masks = sets_of(classes, size, bits)
     scores = state.fabric.scores([base | mask for mask in masks])
@@ -94,7 +94,7 @@ def _climb(state: State, base: int, candidates: Sequence[int], size: int) -> Cho
         options = [chosen | bits[position] for position in candidates if not chosen & bits[position]]
         weighed += len(options)
         chosen = max(options, key=worth)
-    while weighed < STEP_BUDGET:
+    while weighed < CLIMB_STEPS and not state.expired():
         inside = [bits[position] for position in candidates if chosen & bits[position]]
         outside = [bits[position] for position in candidates if not chosen & bits[position]]
         options = [chosen ^ leaving ^ joining for leaving in inside for joining in outside]

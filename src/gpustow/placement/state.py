@@ -4,7 +4,7 @@ All loads are in units of 1 / `denominator` of a card. A policy sees, for each G
 how many of them it may take, what is in use and what one slot adds; it answers with a count for each position.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 from typing import Self
@@ -18,13 +18,19 @@ from gpustow.placement.request import Request
 Counts = tuple[int, ...]
 
 
+def never() -> bool:
+    """Time is never up."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """What a policy decides on. Every tuple has one entry for each GPU position.
 
     `wanted` slots are still to be placed. `free` slots are offered and healthy; a policy may take `limit` of them.
     `used` is the load before the request, must-include counted, and `step` what a slot adds to it. `must` slots are
-    must-include's; `taken` slots of the resource are in use, must-include counted.
+    must-include's; `taken` slots of the resource are in use, must-include counted. `expired` says that time is up; it
+    is asked between the steps of a bounded search only.
     """
 
     fabric: Fabric
@@ -39,6 +45,7 @@ class State:
     step: Counts
     must: Counts
     taken: Counts
+    expired: Callable[[], bool] = never
 
     @property
     def positions(self) -> range:
@@ -141,7 +148,13 @@ def _free_share(inventory: Inventory, offer: Offer, position: int, free: int) ->
     return sum(inventory.shares[number] for number in range(gpu.start, gpu.stop) if offer.free[number])
 
 
-def read_state(size: int, offer: Offer, inventory: Inventory, occupancy: Occupancy) -> State:
+def read_state(
+    size: int,
+    offer: Offer,
+    inventory: Inventory,
+    occupancy: Occupancy,
+    expired: Callable[[], bool] = never,
+) -> State:
     """The integers of a request of `size` devices."""
     must = [0] * len(inventory.slots)
     for number in offer.required:
@@ -173,4 +186,5 @@ def read_state(size: int, offer: Offer, inventory: Inventory, occupancy: Occupan
         step=step,
         must=tuple(must),
         taken=tuple(taken),
+        expired=expired,
     )

@@ -1,0 +1,107 @@
+"""Why a placement is what it is, in numbers and in one sentence.
+
+The winner is compared with the next best answer; the first line of the objective on which they differ is what decided.
+All of it is worked out when somebody asks, not before.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from gpustow.placement.objective import COUNTS, Line, Objective, Value, deciding_line
+from gpustow.placement.policy import Policy
+from gpustow.placement.solver import Measure, measure_of, second_best
+from gpustow.placement.state import Counts, State
+
+Plain = int | str | list[int] | list[str]
+"""A value of a line as people read it: shares as fractions of a GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An answer that was weighed: devices on each GPU (by NVML index), must-include's among them, and its worth."""
+
+    per_gpu: Mapping[int, int]
+    objective: Mapping[str, Plain]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The winner, the next best answer (None if there is no other), the line that decided, and a sentence."""
+
+    winner: Candidate
+    runner_up: Candidate | None
+    decided_by: str | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What there is to explain. `gpu_indices` are the NVML indices of the positions; `whole` is whole GPUs."""
+
+    policy: Policy
+    state: State
+    counts: Counts
+    gpu_indices: Sequence[int]
+    whole: bool
+
+    def explain(self) -> Explanation:
+        """The explanation of this decision."""
+        measure = measure_of(self.policy, self.state, self.counts)
+        best = measure.value(self.state, self.counts)
+        winner = self._candidate(measure, self.counts, best)
+        name, what = self.policy.name.value, self._text(self.counts)
+        other = second_best(self.policy, self.state, self.counts)
+        if other is None:
+            return Explanation(winner, None, None, f"{name} answers {what}: no other answer is possible.")
+        next_best = measure.value(self.state, other)
+        runner_up = self._candidate(measure, other, next_best)
+        at = deciding_line(measure.lines, best, next_best)
+        line = measure.lines[at]
+        if line is COUNTS:
+            reason = f"equal to the next best, {self._text(other)}, in all but the GPU index"
+        else:
+            mine, theirs = self._differing(line, best[at], next_best[at])
+            reason = f"{line.phrase.format(mine)} where the next best, {self._text(other)}, has {theirs}"
+        return Explanation(winner, runner_up, line.name, f"{name} answers {what}: {reason}.")
+
+    def _candidate(self, measure: Measure, counts: Counts, objective: Objective) -> Candidate:
+        """An answer with its values by the names of the lines."""
+        values = {
+            line.name: self._plain(line, value)
+            for line, value in zip(measure.lines, objective, strict=True)
+            if line is not COUNTS
+        }
+        return Candidate(self._per_gpu(counts), values)
+
+    def _per_gpu(self, counts: Counts) -> dict[int, int]:
+        """Devices on each GPU that has any."""
+        both = zip(self.gpu_indices, self.state.must, counts, strict=True)
+        return {index: must + count for index, must, count in both if must + count}
+
+    def _text(self, counts: Counts) -> str:
+        """Where an answer puts what."""
+        per_gpu = self._per_gpu(counts)
+        if not per_gpu:
+            return "no devices"
+        if self.whole:
+            return f"GPU {', '.join(map(str, per_gpu))}"
+        return ", ".join(f"{count} on GPU {index}" for index, count in per_gpu.items())
+
+    def _share(self, value: int) -> str:
+        """A share of a GPU."""
+        return str(Fraction(value, self.state.denominator))
+
+    def _plain(self, line: Line, value: Value) -> Plain:
+        """A value as people read it."""
+        if line.values and isinstance(value, int):
+            return line.values[value]
+        if line.shares:
+            return self._share(value) if isinstance(value, int) else [self._share(entry) for entry in value]
+        return value if isinstance(value, int) else list(value)
+
+    def _differing(self, line: Line, mine: Value, theirs: Value) -> tuple[Plain, Plain]:
+        """Two values of a line; of vectors the first entries that differ."""
+        if isinstance(mine, tuple) and isinstance(theirs, tuple):
+            mine, theirs = next((one, other) for one, other in zip(mine, theirs, strict=True) if one != other)
+        return self._plain(line, mine), self._plain(line, theirs)
