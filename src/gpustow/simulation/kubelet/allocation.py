@@ -119,18 +119,14 @@ class Chooser:
         parts = split(self._state.table, need.resource, free, need.mask)
         if taking.missing < len(parts.aligned):
             preferred = await self._ask(need, parts.aligned, taking.taken)
-            if taking.take(preferred & parts.aligned) or taking.take(parts.aligned):
-                return
+            sources = (preferred & parts.aligned, parts.aligned)
+        elif taking.take(parts.aligned):
+            return
         else:
-            if taking.take(parts.aligned):
-                return
             preferred = await self._ask(need, free, taking.taken)
-            if any(taking.take(ids) for ids in (preferred & free, parts.unaligned, parts.without_affinity)):
-                return
-        raise AllocationError(
-            f"unexpectedly allocated less resources than required. "
-            f"Requested: {need.size}, Got: {need.size - taking.missing}"
-        )
+            sources = (preferred & free, parts.unaligned, parts.without_affinity)
+        for source in sources:
+            taking.take(source)
 
     async def _ask(self, need: Need, candidates: set[str], taken: Collection[str]) -> set[str]:
         plugin = self._state.plugin(need.resource)
@@ -163,7 +159,7 @@ class _Taking:
         self.taken: dict[str, None] = {}
 
     def take(self, ids: Collection[str]) -> bool:
-        """Takes from the ids, in random order, what is still missing; whether all is there."""
+        """Takes from the ids, in random order, what is still missing; whether all is there now."""
         candidates = sorted(set(ids).difference(self.taken))
         for device in self._random.sample(candidates, min(self.missing, len(candidates))):
             self._state.reserve(self._resource, device)

@@ -26,7 +26,7 @@ from gpustow.simulation.kubelet.journal import Journal, Registered
 from gpustow.simulation.kubelet.nodestatus import NodeObject, NodeStatus
 from gpustow.simulation.kubelet.pluginclient import DIAL_TIMEOUT
 from gpustow.simulation.kubelet.pod import AdmittedContainer, AdmittedPod, Container, Pod
-from gpustow.simulation.kubelet.podbook import Phase, PodBook, PodStatus
+from gpustow.simulation.kubelet.podbook import Phase, PodBook, PodStatus, refused
 from gpustow.simulation.kubelet.run import Cluster, Run, Setup
 from gpustow.simulation.kubelet.sockets import Sockets
 from gpustow.simulation.kubelet.status import device_health
@@ -145,6 +145,8 @@ class EmbeddedKubelet:
         With `reboot` no container runs any more. The pods are taken through admission again at once, so before any
         plugin is back; with `readmit=False` that waits for a call of `readmit`. An admission under way starts anew.
         """
+        while self._restarting is not None:
+            await self._restarting.wait()
         self._restarting = asyncio.Event()
         try:
             await self.stop(killed=killed)
@@ -164,6 +166,7 @@ class EmbeddedKubelet:
         run = await self._up()
         book = self._cluster.book
         pods = book.pods() if self._setup.behaviour.readmits_finished_pods else book.active()
+        active = {*book.active_uids()}
         self._random.shuffle(pods)
         results = []
         async with run.admitting:
@@ -172,10 +175,11 @@ class EmbeddedKubelet:
                     await run.admit(pod)
                 except AdmissionError as refusal:
                     self._end(pod)
-                    book.fail(pod, refusal)
+                    book.end(pod, refused(refusal))
                     results.append(Readmission(pod, refusal))
                 else:
-                    self._running[pod.uid] = _long_running(pod)
+                    if pod.uid in active:
+                        self._running[pod.uid] = _long_running(pod)
                     results.append(Readmission(pod))
             run.manager.sources_ready = True
         return tuple(results)
@@ -242,12 +246,12 @@ class EmbeddedKubelet:
             await self._admit_by_some_run(pod)
         except AdmissionError as refusal:
             self._last().forget(pod)
-            self._cluster.book.fail(pod, refusal)
+            self._cluster.book.end(pod, refused(refusal))
             raise
         except BaseException:
             self._cluster.book.remove(pod.namespace, pod.name)
             raise
-        self._cluster.book.set_phase(pod, Phase.RUNNING)
+        self._cluster.book.run(pod)
         self._running[pod.uid] = _long_running(pod)
         self.write_status(pod.namespace, pod.name)
         return self.pod(pod.namespace, pod.name)
@@ -293,14 +297,27 @@ class EmbeddedKubelet:
         return edits
 
     def finish(self, namespace: str, name: str) -> None:
-        """The pod's containers have ended well; the Pod object stays. KeyError if there is no such pod."""
-        pod = self._cluster.book.record(namespace, name).pod
+        """The pod's containers have ended well; the Pod object stays.
+
+        Raises KeyError if there is no such pod, UsageError while it is being admitted.
+        """
+        pod = self._decided(namespace, name)
         self._end(pod)
-        self._cluster.book.set_phase(pod, Phase.SUCCEEDED)
+        self._cluster.book.end(pod, PodStatus(Phase.SUCCEEDED))
 
     def remove(self, namespace: str, name: str) -> None:
-        """The pod is deleted; its devices are free for the next admission. KeyError if there is no such pod."""
+        """The pod is deleted; its devices are free for the next admission.
+
+        Raises KeyError if there is no such pod, UsageError while it is being admitted.
+        """
+        self._decided(namespace, name)
         self._end(self._cluster.book.remove(namespace, name))
+
+    def _decided(self, namespace: str, name: str) -> Pod:
+        record = self._cluster.book.record(namespace, name)
+        if record.status.phase is Phase.PENDING:
+            raise UsageError(f"pod {record.pod.key} is being admitted; wait for that")
+        return record.pod
 
     def _end(self, pod: Pod) -> None:
         self._running.pop(pod.uid, None)
@@ -314,7 +331,7 @@ class EmbeddedKubelet:
     def write_status(self, namespace: str, name: str) -> None:
         """Kubelet writes a pod's status, as it does for many reasons; the health of its devices is looked up anew."""
         record = self._cluster.book.record(namespace, name)
-        if record.active and self._setup.behaviour.reports_device_health:
+        if record.status.phase is Phase.RUNNING and self._setup.behaviour.reports_device_health:
             health = device_health(self._last().manager.state, record.pod)
             record.status = replace(record.status, allocated_resources=health)
 

@@ -1,7 +1,7 @@
 """The pods of the node as the API server has them: they outlive kubelet.
 
 A pod is active until it has ended or failed. An ended pod stays in the book until it is removed, as a Pod object does
-until somebody deletes it.
+until somebody deletes it, or there are too many of them.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,9 @@ from gpustow.errors import AdmissionError, UsageError
 from gpustow.simulation.kubelet.pod import Pod, effective_limits
 from gpustow.simulation.kubelet.status import ResourceStatus
 
+ENDED_KEPT = 12_500
+"""Ended pods that are kept: the default of kube-controller-manager's --terminated-pod-gc-threshold."""
+
 
 class Phase(Enum):
     """A pod's phase; the values are those of the API."""
@@ -20,6 +23,11 @@ class Phase(Enum):
     RUNNING = "Running"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of the pod runs, or ever will."""
+        return self in {Phase.SUCCEEDED, Phase.FAILED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +51,22 @@ class PodRecord:
     limits: Mapping[str, int]
     status: PodStatus = field(default_factory=PodStatus)
 
-    @property
-    def active(self) -> bool:
-        """Whether the pod was admitted and has not ended."""
-        return self.status.phase is Phase.RUNNING
-
 
 class PodBook:
     """The pods by namespace and name."""
 
     def __init__(self) -> None:
         self._records: dict[tuple[str, str], PodRecord] = {}
+        self._active: dict[str, PodRecord] = {}
+        self._ended: dict[tuple[str, str], None] = {}
 
     def create(self, pod: Pod) -> None:
         """A pod that waits for its admission; UsageError if one of that name has not ended yet."""
         known = self._records.get((pod.namespace, pod.name))
-        if known is not None and known.status.phase in {Phase.PENDING, Phase.RUNNING}:
-            raise UsageError(
-                f"pod {pod.key} is there already", advice="Remove it first, or give the new one its own name."
-            )
+        if known is not None and not known.status.phase.ended:
+            advice = "Remove it first, or give the new one its own name."
+            raise UsageError(f"pod {pod.key} is there already", advice=advice)
+        self._ended.pop((pod.namespace, pod.name), None)
         self._records[pod.namespace, pod.name] = PodRecord(pod, effective_limits(pod))
 
     def record(self, namespace: str, name: str) -> PodRecord:
@@ -70,30 +75,44 @@ class PodBook:
 
     def remove(self, namespace: str, name: str) -> Pod:
         """Deletes a pod; KeyError if there is none."""
-        return self._records.pop((namespace, name)).pod
+        pod = self._records.pop((namespace, name)).pod
+        self._active.pop(pod.uid, None)
+        self._ended.pop((namespace, name), None)
+        return pod
 
-    def set_phase(self, pod: Pod, phase: Phase) -> None:
-        """The pod has come into a phase."""
-        self.record(pod.namespace, pod.name).status = PodStatus(phase)
+    def run(self, pod: Pod) -> None:
+        """The pod was admitted."""
+        record = self.record(pod.namespace, pod.name)
+        record.status = PodStatus(Phase.RUNNING)
+        self._active[pod.uid] = record
 
-    def fail(self, pod: Pod, error: AdmissionError) -> None:
-        """The pod was refused."""
-        message = f"Pod was rejected: {error.status_message}"
-        self.record(pod.namespace, pod.name).status = PodStatus(Phase.FAILED, error.reason, message)
+    def end(self, pod: Pod, status: PodStatus) -> None:
+        """The pod has ended with this status; of too many ended pods the oldest are deleted."""
+        self.record(pod.namespace, pod.name).status = status
+        self._active.pop(pod.uid, None)
+        self._ended[pod.namespace, pod.name] = None
+        while len(self._ended) > ENDED_KEPT:
+            oldest = next(iter(self._ended))
+            self.remove(*oldest)
 
     def pods(self) -> list[Pod]:
-        """The pods that kubelet has admitted at some time, ended ones included."""
+        """The pods that kubelet has decided on, ended ones included."""
         return [record.pod for record in self._records.values() if record.status.phase is not Phase.PENDING]
 
     def active(self) -> list[Pod]:
         """The pods that were admitted and have not ended."""
-        return [record.pod for record in self._records.values() if record.active]
+        return [record.pod for record in self._active.values()]
 
     def active_uids(self) -> list[str]:
         """Their uids."""
-        return [pod.uid for pod in self.active()]
+        return [*self._active]
 
     def used(self, resource: str, but: Pod) -> int:
         """How much of a resource the active pods want, one pod left out."""
-        records = self._records.values()
-        return sum(record.limits.get(resource, 0) for record in records if record.active and record.pod.uid != but.uid)
+        records = self._active.items()
+        return sum(record.limits.get(resource, 0) for uid, record in records if uid != but.uid)
+
+
+def refused(error: AdmissionError) -> PodStatus:
+    """The status of a pod that was not admitted."""
+    return PodStatus(Phase.FAILED, error.reason, f"Pod was rejected: {error.status_message}")

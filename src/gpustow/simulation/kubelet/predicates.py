@@ -8,23 +8,31 @@ A pod that is refused here has caused its Allocate calls. Limits: extended resou
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gpustow.errors import AdmissionError
-from gpustow.simulation.kubelet.pod import Pod, effective_limits
-from gpustow.simulation.kubelet.podbook import PodBook
+from gpustow.simulation.kubelet.pod import Pod
 from gpustow.simulation.kubelet.state import DeviceState
 
 
-def check_fit(pod: Pod, book: PodBook, allocatable: Mapping[str, int], state: DeviceState) -> None:
-    """Raises AdmissionError if a resource does not suffice for the pod and the other active pods."""
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """How much of each resource a pod wants, and how much the other active pods want of these."""
+
+    wanted: Mapping[str, int]
+    used: Mapping[str, int]
+
+
+def check_fit(pod: Pod, demand: Demand, allocatable: Mapping[str, int], state: DeviceState) -> None:
+    """Raises AdmissionError if a resource does not suffice for the pod and the others."""
     room = dict(allocatable)
     if pod.uid in state.holdings.pods():
         for resource, devices in state.in_use.items():
             room[resource] = max(room.get(resource, 0), len(devices))
-    for resource, size in effective_limits(pod).items():
+    for resource, size in demand.wanted.items():
         if not size or resource not in room:
             continue
-        used = book.used(resource, pod)
+        used = demand.used[resource]
         if size > room[resource] - used:
             text = (
                 f"Node didn't have enough resource: {resource}, "

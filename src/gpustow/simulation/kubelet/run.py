@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from gpustow.errors import KubeletDirectoryError
 from gpustow.kubelet.protocol.services import pod_resources_handler, registration_handler
 from gpustow.simulation.kubelet.admission import HintProvider, TopologyManager
 from gpustow.simulation.kubelet.answer import ContainerAnswer
@@ -27,10 +28,11 @@ from gpustow.simulation.kubelet.pluginclient import DIAL_TIMEOUT, PRE_START_TIME
 from gpustow.simulation.kubelet.pod import Container, Pod
 from gpustow.simulation.kubelet.podbook import PodBook
 from gpustow.simulation.kubelet.podresources import PodResourcesServer
-from gpustow.simulation.kubelet.predicates import check_fit
+from gpustow.simulation.kubelet.predicates import Demand, check_fit
 from gpustow.simulation.kubelet.ratelimit import TokenBucket
 from gpustow.simulation.kubelet.registration import RegistrationServer
 from gpustow.simulation.kubelet.sockets import Server, Sockets, serve
+from gpustow.simulation.kubelet.state import DeviceState
 from gpustow.simulation.kubelet.topology.affinities import Affinities
 from gpustow.simulation.kubelet.topology.hints import KubeletPanicError
 from gpustow.simulation.kubelet.topology.settings import TopologySettings
@@ -73,7 +75,7 @@ class Run:
                 random=setup.random,
                 clock=setup.clock,
                 active_pods=cluster.book.active_uids,
-                save=self._checkpoint.save,
+                save=self._save,
                 affinities=self._affinities,
                 numa_nodes=setup.topology.numa_nodes,
                 behaviour=setup.behaviour,
@@ -83,9 +85,14 @@ class Run:
         providers = (self.manager, *setup.hint_providers)
         self._topology = TopologyManager(setup.topology, providers, self._affinities, cluster.journal)
         self._clients = ClientTable(self, self._client, setup.behaviour)
-        self._servers: tuple[Server, ...] = ()
+        self._servers: list[Server] = []
         self.admitting = asyncio.Lock()
         self.alive = False
+
+    def _save(self, state: DeviceState) -> None:
+        """A run that has ended writes no more, though a call of it may still come to its end."""
+        if self.alive:
+            self._checkpoint.save(state)
 
     def _client(self, resource: str, socket: Path) -> PluginClient:
         return PluginClient(
@@ -107,17 +114,22 @@ class Run:
         registration = RegistrationServer(self._setup.sockets.plugin_directory, self._clients, self._cluster.journal)
         pod_resources = PodResourcesServer(self.manager, self._cluster.book, TokenBucket(self._setup.clock), behaviour)
         self.alive = True
-        self._servers = (
-            await serve(pod_resources_handler(pod_resources), self._setup.sockets.pod_resources),
-            await serve(registration_handler(registration), self._setup.sockets.registration),
-        )
+        try:
+            for handler, socket in (
+                (pod_resources_handler(pod_resources), self._setup.sockets.pod_resources),
+                (registration_handler(registration), self._setup.sockets.registration),
+            ):
+                self._servers.append(await serve(handler, socket))
+        except KubeletDirectoryError:
+            await self.stop(killed=False)
+            raise
 
     async def stop(self, *, killed: bool) -> None:
         """Ends the run; calls to plugins that are under way fail."""
         self.alive = False
         for server in self._servers:
             await server.stop(None)
-        self._servers = ()
+        self._servers.clear()
         await self._clients.close()
         if killed:
             self._setup.sockets.leave_dead()
@@ -126,7 +138,10 @@ class Run:
         """Takes a pod through the admission handlers that matter; raises AdmissionError."""
         async with self._down_after_panic():
             await self._topology.admit(pod)
-        check_fit(pod, self._cluster.book, self.node_status().allocatable, self.manager.state)
+        book = self._cluster.book
+        wanted = book.record(pod.namespace, pod.name).limits
+        used = {resource: book.used(resource, pod) for resource in wanted}
+        check_fit(pod, Demand(wanted, used), self.node_status().allocatable, self.manager.state)
 
     async def start_container(self, pod: Pod, container: Container) -> ContainerAnswer:
         """What happens before each start of a container; see `DeviceManager.start`."""

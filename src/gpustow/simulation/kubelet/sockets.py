@@ -64,8 +64,14 @@ Server = grpc.aio.Server
 
 
 async def serve(handler: grpc.GenericRpcHandler, path: Path) -> Server:
-    """A server on a unix socket; a dead socket in its place is taken over."""
+    """A server on a unix socket; a dead socket in its place is taken over.
+
+    Raises KubeletDirectoryError if something else is in its place, or the directory cannot be written to.
+    """
     server = grpc.aio.server(handlers=[handler])
-    server.add_insecure_port(f"unix:{path}")
+    try:
+        server.add_insecure_port(f"unix:{path}")
+    except RuntimeError as error:
+        raise KubeletDirectoryError(str(path.parent), f"does not take the socket {path.name}: {error}") from error
     await server.start()
     return server
