@@ -63,14 +63,13 @@ def place(
     if short > 0:
         state = replace(state, wanted=state.wanted - short)
     solution = solve(policy, state)
-    numbers = [*offer.required, *_numbers(inventory, offer, solution.counts, fill=policy.name in _FILLING)]
+    numbers = _numbers(inventory, offer, solution.counts, fill=policy.name in _FILLING)
+    numbers += offer.required
     if short > 0:
         numbers += offer.last_resort[:short]
     numbers.sort()
     ids = (*offer.strangers, *map(inventory.ids.__getitem__, numbers))
-    decision = Decision(
-        policy, replace(state, expired=never), solution.counts, inventory.gpu_indices, inventory.whole_gpus
-    )
+    decision = Decision(policy, state, solution.counts, inventory.gpu_indices, inventory.whole_gpus)
     return Placement(
         device_ids=ids,
         policy=policy,
@@ -96,12 +95,11 @@ class _Clock:
 
 def _numbers(inventory: Inventory, offer: Offer, counts: Counts, *, fill: bool) -> list[int]:
     """The device numbers that the counts stand for."""
-    return [
-        number
-        for position, count in enumerate(counts)
-        if count
-        for number in pick(inventory, position, offer.free, count, fill=fill)
-    ]
+    numbers: list[int] = []
+    for position, count in enumerate(counts):
+        if count:
+            numbers += pick(inventory, position, offer.free, count, fill=fill)
+    return numbers
 
 
 def _per_gpu(inventory: Inventory, numbers: list[int]) -> dict[int, int]:

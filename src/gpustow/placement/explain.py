@@ -5,13 +5,13 @@ All of it is worked out when somebody asks, not before.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from gpustow.placement.objective import COUNTS, Line, Objective, Value, deciding_line
 from gpustow.placement.policy import Policy
 from gpustow.placement.solver import Measure, measure_of, second_best
-from gpustow.placement.state import Counts, State
+from gpustow.placement.state import Counts, State, never
 
 Plain = int | str | list[int] | list[str]
 """A value of a line as people read it: shares as fractions of a GPU."""
@@ -46,15 +46,16 @@ class Decision:
     whole: bool
 
     def explain(self) -> Explanation:
-        """The explanation of this decision."""
-        measure = measure_of(self.policy, self.state, self.counts)
-        best = measure.value(self.state, self.counts)
+        """The explanation of this decision; it takes what time it needs."""
+        state = replace(self.state, expired=never)
+        measure = measure_of(self.policy, state, self.counts)
+        best = measure.value(state, self.counts)
         winner = self._candidate(measure, self.counts, best)
         name, what = self.policy.name.value, self._text(self.counts)
-        other = second_best(self.policy, self.state, self.counts)
+        other = second_best(self.policy, state, self.counts)
         if other is None:
             return Explanation(winner, None, None, f"{name} answers {what}: no other answer is possible.")
-        next_best = measure.value(self.state, other)
+        next_best = measure.value(state, other)
         runner_up = self._candidate(measure, other, next_best)
         at = deciding_line(measure.lines, best, next_best)
         line = measure.lines[at]

@@ -27,7 +27,7 @@ from gpustow.placement.objective import (
     idle_opened,
     share_left,
 )
-from gpustow.placement.search import classes_of, sets_number, sets_of
+from gpustow.placement.search import classes_of, keep_best, sets_number, sets_of
 from gpustow.placement.solution import Solution
 from gpustow.placement.state import Counts, State
 
@@ -59,7 +59,7 @@ def objective(state: State, counts: Counts) -> Objective:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """How many slots of a GPU may stay free: a GPU in the class whose slots are divided."""
+    """How many slots of a GPU may stay free: a GPU of the share whose slots are to be divided."""
 
     position: int
     low: int
@@ -72,7 +72,7 @@ def _largest_holes(rooms: Sequence[_Room], total: int) -> list[int]:
     The largest that can be reached comes first. Among rooms that reach it, the one with the highest lower bound leaves
     the most to the others, so that any continuation with another is one with it too.
     """
-    left = list(rooms)
+    left = sorted(rooms, key=lambda room: (-room.high, -room.low))
     spare = total - sum(room.low for room in rooms)
     holes: list[int] = []
     while left:
@@ -81,17 +81,20 @@ def _largest_holes(rooms: Sequence[_Room], total: int) -> list[int]:
         spare -= hole - best.low
         holes.append(hole)
         left.remove(best)
+        if not spare:
+            holes += [room.low for room in left]
+            break
     return holes
 
 
 def _fits(rooms: Sequence[_Room], holes: Sequence[int]) -> bool:
     """Whether each hole finds a room: from the smallest hole, the room that closes first."""
-    left = list(rooms)
+    left = sorted(rooms, key=lambda room: room.high)
     for hole in sorted(holes):
-        open_ = [room for room in left if room.low <= hole <= room.high]
-        if not open_:
+        fitting = next((room for room in left if room.low <= hole <= room.high), None)
+        if fitting is None:
             return False
-        left.remove(min(open_, key=lambda room: room.high))
+        left.remove(fitting)
     return True
 
 
@@ -110,45 +113,72 @@ def _assign(rooms: Sequence[_Room], holes: Sequence[int]) -> dict[int, int]:
     return assigned
 
 
-def _divide(state: State, opened: int) -> Counts:
-    """The counts for a request that touches all GPUs in `opened` and any of must-include's.
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a set of GPUs shares the request, up to the one choice that may be left.
+
+    `counts` is final but for the GPUs in `rooms`, over which slots are to be divided so that `holes` stay free.
+    """
+
+    mask: int
+    counts: list[int]
+    rooms: list[_Room]
+    holes: list[int]
+
+    def settled(self, state: State) -> Counts:
+        """The counts with the choice made: most at the lowest index."""
+        counts = self.counts.copy()
+        for position, hole in _assign(self.rooms, self.holes).items():
+            counts[position] = state.free[position] - hole
+        return tuple(counts)
+
+    def worth(self, state: State) -> tuple[int, tuple[int, ...]]:
+        """Best fit and biggest hole, to be made largest; both are known before the choice is made."""
+        touched = 0
+        shares: list[int] = []
+        open_ = {room.position for room in self.rooms}
+        members = self.mask | state.must_mask
+        for position, bit in enumerate(state.fabric.bits):
+            if position not in open_:
+                share = (state.free[position] - self.counts[position]) * state.step[position]
+                shares.append(share)
+                touched += share if members & bit else 0
+        if self.rooms:
+            step = state.step[self.rooms[0].position]
+            shares += [hole * step for hole in self.holes]
+            touched += sum(self.holes) * step
+        return -touched, tuple(sorted(shares, reverse=True))
+
+
+def _plan(state: State, opened: int) -> _Plan:
+    """The plan for a request that touches all GPUs in `opened` and any of must-include's.
 
     Slots of larger shares go first, since that leaves the least free; only in the class of equal shares that is not
     used up is there a choice, and the biggest holes make it.
     """
-    participants = opened | state.must_mask
-    lowest: dict[int, int] = {}
+    counts = [0] * len(state.free)
     by_step: dict[int, list[int]] = {}
     for position, bit in enumerate(state.fabric.bits):
-        if participants & bit:
-            lowest[position] = 1 if opened & bit else 0
-            by_step.setdefault(state.step[position], []).append(position)
-    counts = [0] * len(state.free)
-    for position, least in lowest.items():
-        counts[position] = least
-    extra = state.wanted - sum(counts)
+        if opened & bit:
+            counts[position] = 1
+        elif not state.must[position]:
+            continue
+        by_step.setdefault(state.step[position], []).append(position)
+    extra = state.wanted - opened.bit_count()
     for step in sorted(by_step, reverse=True):
         members = by_step[step]
-        capacity = sum(state.limit[position] - lowest[position] for position in members)
+        capacity = sum(state.limit[position] - counts[position] for position in members)
         if extra >= capacity:
             for position in members:
                 counts[position] = state.limit[position]
             extra -= capacity
             continue
-        if extra:
-            rooms = [
-                _Room(
-                    position,
-                    state.free[position] - state.limit[position],
-                    state.free[position] - lowest[position],
-                )
-                for position in members
-            ]
-            total = sum(room.high for room in rooms) - extra
-            for position, hole in _assign(rooms, _largest_holes(rooms, total)).items():
-                counts[position] = state.free[position] - hole
-        break
-    return tuple(counts)
+        if not extra:
+            break
+        free, limit = state.free, state.limit
+        rooms = [_Room(at, free[at] - limit[at], free[at] - counts[at]) for at in members]
+        return _Plan(opened, counts, rooms, _largest_holes(rooms, sum(room.high for room in rooms) - extra))
+    return _Plan(opened, counts, [], [])
 
 
 def holes(state: State, counts: Counts) -> tuple[int, ...]:
@@ -178,7 +208,7 @@ def _solve_within(state: State) -> Solution:
     limit = state.limit
     needed = state.wanted - sum(limit[at] for at, bit in enumerate(state.fabric.bits) if must_mask & bit)
     if needed <= 0:
-        return Solution(_divide(state, 0), 1)
+        return Solution(_plan(state, 0).settled(state), 1)
     open_to = [at for at, bit in enumerate(state.fabric.bits) if limit[at] and not must_mask & bit]
     idle = [at for at in open_to if not state.used[at]]
     begun = [at for at in open_to if state.used[at]]
@@ -189,42 +219,42 @@ def _solve_within(state: State) -> Solution:
 
 def _best_set(state: State, idle: tuple[list[int], int], begun: tuple[list[int], int], needed: int) -> Solution:
     """The best of the sets with so many of the idle and so many of the begun GPUs, and room for what is needed."""
-    bits = state.fabric.bits
+    free, limit, step, bits = state.free, state.limit, state.step, state.fabric.bits
 
     def alike(position: int) -> tuple[int, int, int]:
-        return state.free[position], state.limit[position], state.step[position]
+        return free[position], limit[position], step[position]
 
     idle_classes = classes_of(state, idle[0], alike)
     begun_classes = classes_of(state, begun[0], alike)
     number = sets_number(idle_classes, idle[1]) * sets_number(begun_classes, begun[1])
-    room = [(bit, state.limit[at]) for at, bit in enumerate(bits)]
+    if number > state.fabric.step_budget:
+        largest = _largest(state, *idle) | _largest(state, *begun)
+        return Solution(_plan(state, largest).settled(state), 1, exact=False)
+    # A set is its mask below its room, in one number: the sum of two sets is the set of both, with the room of both.
+    width = state.fabric.count
+    worth = [bit + (room << width) for bit, room in zip(bits, limit, strict=True)]
+    some_idle = sets_of(idle_classes, idle[1], worth)
+    some_begun = sets_of(begun_classes, begun[1], worth)
+    enough = needed << width
+    below = (1 << width) - 1
+    sets = [both & below for one in some_idle for other in some_begun if (both := one + other) >= enough]
+    return Solution(_best_plan(state, sets).settled(state), len(sets))
 
-    def capacities(masks: Sequence[int]) -> list[tuple[int, int]]:
-        return [(mask, sum(limit for bit, limit in room if mask & bit)) for mask in masks]
 
-    exact = number <= state.fabric.step_budget
-    if exact:
-        some_idle = capacities(sets_of(idle_classes, idle[1], bits))
-        some_begun = capacities(sets_of(begun_classes, begun[1], bits))
-    else:
-        some_idle = capacities([_largest(state, *idle)])
-        some_begun = capacities([_largest(state, *begun)])
-    sets = [one | other for one, more in some_idle for other, yet in some_begun if more + yet >= needed]
-
+def _best_plan(state: State, sets: Sequence[int]) -> _Plan:
+    """The best of sets that open and touch equally many GPUs: one line of the objective after the other."""
     must_mask = state.must_mask
-    scores = state.fabric.scores([mask | must_mask for mask in sets])
-    best_score = max(scores)
-    tied = [mask for mask, score in zip(sets, scores, strict=True) if score == best_score]
-    best = max(
-        ((mask, _divide(state, mask)) for mask in tied),
-        key=lambda pair: (
-            -share_left(state, pair[1]),
-            holes(state, pair[1]),
-            -state.numa_spanned(pair[0] | must_mask),
-            pair[1],
-        ),
-    )
-    return Solution(best[1], len(sets), exact)
+    best = keep_best(sets, state.fabric.scores([mask | must_mask for mask in sets]))
+    if len(best) > 1 and state.is_uniform:
+        best = keep_best(best, [-total for total in state.free_in(best)])
+    plans = [_plan(state, mask) for mask in best]
+    if len(plans) > 1:
+        plans = keep_best(plans, [plan.worth(state) for plan in plans])
+    if len(plans) > 1:
+        plans = keep_best(plans, [-state.numa_spanned(plan.mask | must_mask) for plan in plans])
+    if len(plans) > 1:
+        plans = keep_best(plans, [plan.settled(state) for plan in plans])
+    return plans[0]
 
 
 def _largest(state: State, candidates: list[int], count: int) -> int:

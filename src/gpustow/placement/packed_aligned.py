@@ -24,7 +24,7 @@ from gpustow.placement.objective import (
     idle_opened,
     share_left,
 )
-from gpustow.placement.search import classes_of, sets_number, sets_of
+from gpustow.placement.search import classes_of, keep_best, sets_number, sets_of
 from gpustow.placement.solution import Solution
 from gpustow.placement.state import Counts, State
 
@@ -82,48 +82,54 @@ class _Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fit:
-    """The GPUs of a domain that can take a part: those beside must-include's, and all that can take a larger one."""
+class _Able:
+    """The GPUs that can take a part, and those that can take a larger one, must-include's among both, as masks."""
 
-    others: list[int]
-    roomy: int
+    some: int
+    more: int
 
 
-def _fit(state: State, domain: int, parts: _Parts) -> _Fit | None:
-    """How a domain holds the parts; None if it cannot."""
-    bits = state.fabric.bits
-    must = state.fabric.positions(state.must_mask)
+def _able(state: State, parts: _Parts) -> _Able | None:
+    """Which GPUs can take a part; None if must-include's slots alone are against it."""
+    some = more = forced = 0
     high = parts.low + bool(parts.extra)
-    can_hold = [must + limit for must, limit in zip(state.must, state.limit, strict=True)]
-    if (
-        state.must_mask & ~domain
-        or any(state.must[at] > high or can_hold[at] < parts.low for at in must)
-        or sum(state.must[at] > parts.low for at in must) > parts.extra
-    ):
-        return None
-    others = [at for at in state.positions if domain & bits[at] and not state.must[at] and can_hold[at] >= parts.low]
-    roomy = sum(bits[at] for at in (*must, *others) if can_hold[at] > parts.low)
-    more = parts.gpus - len(must)
-    most_roomy = (roomy & state.must_mask).bit_count() + min(more, (roomy & ~state.must_mask).bit_count())
-    if not 0 <= more <= len(others) or most_roomy < parts.extra:
-        return None
-    return _Fit(others, roomy)
+    for bit, must, limit in zip(state.fabric.bits, state.must, state.limit, strict=True):
+        if must + limit >= parts.low:
+            some |= bit
+            if must + limit > parts.low:
+                more |= bit
+        elif must:
+            return None
+        if must > high:
+            return None
+        forced += must > parts.low
+    return _Able(some, more) if forced <= parts.extra else None
 
 
-def _sets(state: State, fit: _Fit, parts: _Parts) -> tuple[list[int], bool]:
-    """The sets of GPUs that hold the parts, and whether they are all of them."""
-    bits = state.fabric.bits
+def _holds(state: State, domain: int, able: _Able, parts: _Parts) -> bool:
+    """Whether a domain, which has all of must-include's GPUs, can hold the parts."""
+    must_mask = state.must_mask
+    beside = parts.gpus - must_mask.bit_count()
+    others = able.some & domain & ~must_mask
+    larger = (able.more & must_mask).bit_count() + min(beside, (able.more & others).bit_count())
+    return 0 <= beside <= others.bit_count() and larger >= parts.extra
+
+
+def _sets(state: State, domain: int, able: _Able, parts: _Parts) -> tuple[list[int], bool]:
+    """The sets of GPUs of a domain that hold the parts, and whether they are all of them."""
+    bits, must_mask = state.fabric.bits, state.must_mask
+    others = state.fabric.positions(able.some & domain & ~must_mask)
+    beside = parts.gpus - must_mask.bit_count()
 
     def alike(position: int) -> tuple[int, int, int, bool]:
         return state.free[position], state.limit[position], state.step[position], not state.used[position]
 
-    classes = classes_of(state, fit.others, alike)
-    size = parts.gpus - state.must_mask.bit_count()
-    if sets_number(classes, size) > state.fabric.step_budget:
-        roomiest = sorted(fit.others, key=lambda at: (not fit.roomy & bits[at], at))
-        return [state.must_mask | sum(bits[at] for at in roomiest[:size])], False
-    masks = [state.must_mask | mask for mask in sets_of(classes, size, bits)]
-    return [mask for mask in masks if (mask & fit.roomy).bit_count() >= parts.extra], True
+    classes = classes_of(state, others, alike)
+    if sets_number(classes, beside) > state.fabric.step_budget:
+        roomiest = sorted(others, key=lambda at: (not able.more & bits[at], at))
+        return [must_mask | sum(bits[at] for at in roomiest[:beside])], False
+    sets = [must_mask | mask for mask in sets_of(classes, beside, bits)]
+    return [mask for mask in sets if (mask & able.more).bit_count() >= parts.extra], True
 
 
 def _divide(state: State, mask: int, parts: _Parts) -> Counts:
@@ -140,23 +146,21 @@ def _divide(state: State, mask: int, parts: _Parts) -> Counts:
     return tuple(counts)
 
 
-def _best(state: State, fits: Sequence[_Fit], parts: _Parts) -> Solution:
-    """The best way to hold the parts in one of the domains."""
-    found = [_sets(state, fit, parts) for fit in fits]
-    masks = [mask for sets, _ in found for mask in sets]
-    scores = state.fabric.scores(masks)
-    best = max(scores)
-    options = [(mask, _divide(state, mask, parts)) for mask, score in zip(masks, scores, strict=True) if score == best]
-    _, counts = min(
-        options,
-        key=lambda option: (
-            idle_opened(state, option[1]),
-            share_left(state, option[1]),
-            state.numa_spanned(option[0]),
-            tuple(-count for count in option[1]),
-        ),
-    )
-    return Solution(counts, len(masks), all(exact for _, exact in found))
+def _best(state: State, domains: Sequence[int], able: _Able, parts: _Parts) -> Solution:
+    """The best way to hold the parts in one of the domains: one line of the objective after the other."""
+    found = [_sets(state, domain, able, parts) for domain in domains]
+    sets = [mask for some, _ in found for mask in some]
+    best = keep_best(sets, state.fabric.scores(sets))
+    idle = sum(bit for bit, used in zip(state.fabric.bits, state.used, strict=True) if not used) & ~state.must_mask
+    best = keep_best(best, [-(mask & idle).bit_count() for mask in best])
+    if len(best) > 1 and state.is_uniform:
+        best = keep_best(best, [-total for total in state.free_in(best)])
+    answers = [(mask, _divide(state, mask, parts)) for mask in best]
+    if len(answers) > 1:
+        answers = keep_best(answers, [-share_left(state, counts) for _, counts in answers])
+        answers = keep_best(answers, [-state.numa_spanned(mask) for mask, _ in answers])
+        answers = keep_best(answers, [counts for _, counts in answers])
+    return Solution(answers[0][1], len(sets), all(exact for _, exact in found))
 
 
 def solve(state: State) -> Solution:
@@ -164,11 +168,15 @@ def solve(state: State) -> Solution:
     if not state.wanted:
         return Solution((0,) * len(state.free), 1)
     size = state.wanted + sum(state.must)
-    everywhere = sum(state.fabric.bits)
-    for domains in (state.islands, state.numa_groups, (everywhere,)):
-        for gpus in range(1, min(size, len(state.free)) + 1):
-            parts = _Parts(gpus, *divmod(size, gpus))
-            fits = [fit for domain in domains if (fit := _fit(state, domain, parts)) is not None]
-            if fits:
-                return _best(state, fits, parts)
+    every = [_Parts(gpus, *divmod(size, gpus)) for gpus in range(1, min(size, len(state.free)) + 1)]
+    must_mask = state.must_mask
+    open_to = state.mask(state.limit) | must_mask
+    for kind in (state.islands, state.numa_groups, (sum(state.fabric.bits),)):
+        domains = [domain for domain in kind if not must_mask & ~domain]
+        largest = max(((domain & open_to).bit_count() for domain in domains), default=0)
+        for parts in every[:largest]:
+            able = _able(state, parts)
+            holding = [domain for domain in domains if able is not None and _holds(state, domain, able, parts)]
+            if able is not None and holding:
+                return _best(state, holding, able, parts)
     return packed.solve(state)

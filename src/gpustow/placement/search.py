@@ -8,8 +8,17 @@ deterministic, no longer proven best.
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import TypeVar
 
 from gpustow.placement.state import State
+
+Option = TypeVar("Option")
+Ordered = TypeVar("Ordered", int, tuple[int, ...], tuple[int, tuple[int, ...]])
+
+FOLD_FROM = 1_000
+"""From how many sets on it is quicker to build them from smaller sets than one by one."""
 
 CLIMB_STEPS = 4_000
 """The most sets that are looked at where there are too many to enumerate."""
@@ -26,14 +35,22 @@ def classes_of(state: State, candidates: Sequence[int], alike: Callable[[int], H
 
 def sets_number(classes: Sequence[Sequence[int]], size: int) -> int:
     """How many sets of `size` the classes allow when each is used in order."""
+    if all(len(members) == 1 for members in classes):
+        return comb(len(classes), size)
     ways = [1] + [0] * size
     for members in classes:
         ways = [sum(ways[max(0, total - len(members)) : total + 1]) for total in range(size + 1)]
     return ways[size]
 
 
-def sets_of(classes: Sequence[Sequence[int]], size: int, bits: Sequence[int]) -> list[int]:
-    """All sets of `size` as masks, each class used in order."""
+def sets_of(classes: Sequence[Sequence[int]], size: int, worth: Sequence[int]) -> list[int]:
+    """All sets of `size`, each class used in order, as the sums of what each position is worth.
+
+    With bits for worth the sets are masks. With an amount above the bits they are masks and the sum of the amounts in
+    one number.
+    """
+    if all(len(members) == 1 for members in classes) and comb(len(classes), size) < FOLD_FROM:
+        return list(map(sum, combinations([worth[members[0]] for members in classes], size)))
     by_size: list[list[int]] = [[] for _ in range(size + 1)]
     by_size[0].append(0)
     room = sum(map(len, classes))
@@ -41,14 +58,20 @@ def sets_of(classes: Sequence[Sequence[int]], size: int, bits: Sequence[int]) ->
         room -= len(members)
         prefixes = [0]
         for position in members:
-            prefixes.append(prefixes[-1] | bits[position])
+            prefixes.append(prefixes[-1] + worth[position])
         longer: list[list[int]] = [[] for _ in range(size + 1)]
         for total in range(max(0, size - room), size + 1):
             for count in range(min(total, len(members)) + 1):
                 prefix = prefixes[count]
-                longer[total] += [mask | prefix for mask in by_size[total - count]]
+                longer[total] += [chosen + prefix for chosen in by_size[total - count]]
         by_size = longer
     return by_size[size]
+
+
+def keep_best(options: Sequence[Option], values: Sequence[Ordered]) -> list[Option]:
+    """The options of the largest value."""
+    best = max(values)
+    return [option for option, value in zip(options, values, strict=True) if value == best]
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,16 @@ class State:
         """How many NUMA nodes a set of GPUs spans."""
         return sum(1 for group in self.numa_groups if group & mask)
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether a slot adds the same load on every GPU."""
+        return len(set(self.step)) == 1
+
+    def free_in(self, masks: Sequence[int]) -> list[int]:
+        """How many slots are free on each set of GPUs."""
+        room = list(zip(self.fabric.bits, self.free, strict=True))
+        return [sum(free for bit, free in room if mask & bit) for mask in masks]
+
     def limited(self, limit: Counts) -> Self:
         """The same state with other limits."""
         return replace(self, limit=limit)
