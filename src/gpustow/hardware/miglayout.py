@@ -10,7 +10,7 @@ instances of 9 numbers each: its own and those of 8 compute instances.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fractions import Fraction
@@ -165,20 +165,20 @@ def _places(card: Card, instances: Sequence[_Instance]) -> list[int]:
     """A first memory slice for each instance such that none overlap; depth first, earliest start first."""
     deepest = 0
 
-    def search(number: int, used: int) -> Iterator[list[int]]:
+    def search(number: int, used: int) -> list[int] | None:
         nonlocal deepest
-        deepest = max(deepest, number)
         if number == len(instances):
-            yield []
-            return
+            return []
+        deepest = max(deepest, number)
         instance = instances[number]
         width = (1 << (instance.profile.memory_slices or card.memory_slices)) - 1
         for start in instance.profile.placements if instance.start is None else (instance.start,):
-            if not used & width << start:
-                for rest in search(number + 1, used | width << start):
-                    yield [start, *rest]
+            rest = None if used & width << start else search(number + 1, used | width << start)
+            if rest is not None:
+                return [start, *rest]
+        return None
 
-    found = next(search(0, 0), None)
+    found = search(0, 0)
     if found is None:
         instance = instances[deepest]
         raise LayoutError(instance.parts[0][0], f"no room for another {instance.profile.name} on this GPU")

@@ -1,0 +1,88 @@
+"""Calls that may hang, cut off after a deadline.
+
+A call into the driver cannot be interrupted: when a GPU is sick enough, it just does not return. So calls run in a
+thread of their own, and whoever waits for them waits no longer than the deadline. A thread whose call did not return is
+left behind and a new one takes the next call. Threads left behind are counted, because each costs memory for good: with
+too many of them no further call is made until some return.
+"""
+
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+MOST_STUCK = 16
+"""More calls than this that have not returned, and no further one is made."""
+
+
+class Hang(Exception):  # noqa: N818 - names what happened
+    """The call did not return in time, or is not made because others did not."""
+
+
+class _Job:
+    """One call and what came of it."""
+
+    __slots__ = ("arguments", "done", "error", "function", "result")
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self.function = function
+        self.arguments = arguments
+        self.done: SimpleQueue[None] = SimpleQueue()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.result = self.function(*self.arguments)
+        except BaseException as error:  # noqa: BLE001 - it is raised where the caller waits
+            self.error = error
+        self.done.put(None)
+
+
+class DeadlineCaller:
+    """Makes calls one at a time, each with `deadline` seconds. For one thread at a time."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self._jobs: SimpleQueue[_Job | None] | None = None
+        self._stuck: list[_Job] = []
+
+    @property
+    def stuck(self) -> int:
+        """How many calls have not returned yet."""
+        self._stuck = [job for job in self._stuck if job.done.empty()]
+        return len(self._stuck)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What the function returns or raises.
+
+        Raises:
+            Hang: it did not return within the deadline, or too many have not returned before.
+        """
+        if len(self._stuck) >= MOST_STUCK and self.stuck >= MOST_STUCK:
+            raise Hang(f"not asked, because {self.stuck} earlier calls have not returned")
+        if self._jobs is None:
+            self._jobs = SimpleQueue()
+            threading.Thread(target=_work, args=(self._jobs,), name="gpustow-nvml", daemon=True).start()
+        job = _Job(function, arguments)
+        self._jobs.put(job)
+        try:
+            job.done.get(timeout=self.deadline)
+        except Empty:
+            self._stuck.append(job)
+            self.close()
+            raise Hang(f"no answer within {self.deadline:g} s") from None
+        if job.error is not None:
+            raise job.error
+        return job.result
+
+    def close(self) -> None:
+        """Ends the thread, as soon as its call returns."""
+        if self._jobs is not None:
+            self._jobs.put(None)
+            self._jobs = None
+
+
+def _work(jobs: "SimpleQueue[_Job | None]") -> None:
+    while (job := jobs.get()) is not None:
+        job.run()

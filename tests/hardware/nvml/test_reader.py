@@ -1,0 +1,273 @@
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpustow.errors import HardwareError
+from gpustow.hardware.links import Link, PcieLevel
+from gpustow.hardware.node import Node, Platform
+from gpustow.hardware.nodemodel import NodeModel, load_node_model, parse_node_model, shipped_models
+from tests.hardware.profiletable import BOARDS
+from tests.nvml.fakedriver import FakeDriver
+from tests.nvml.readerprocess import ReaderProcess
+
+NVML_MODELS = [name for name in shipped_models() if load_node_model(name).node.platform is Platform.NVML]
+
+Started = tuple[FakeDriver, ReaderProcess]
+Start = Callable[[NodeModel], Started]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a reader on the fake machine of a model, in a process of its own."""
+    with ExitStack() as stack:
+
+        def start(model: NodeModel) -> Started:
+            driver = FakeDriver(tmp_path, model)
+            return driver, stack.enter_context(ReaderProcess(driver, name=model.name))
+
+        yield start
+
+
+def _model(gpus: str, more: str = "") -> NodeModel:
+    return parse_node_model(f"name: node\ncudaVersion: '12.4'\ngpus: [{gpus}]\n{more}", "n")
+
+
+def _without_notes(node: Node) -> Node:
+    return replace(node, notes=())
+
+
+@pytest.mark.parametrize("name", NVML_MODELS)
+def test_a_shipped_model_is_read_through_the_library_as_the_simulated_reader_reads_it(name: str, start: Start) -> None:
+    model = load_node_model(name)
+    _, process = start(model)
+    assert process.read() == model.node
+
+
+@pytest.mark.parametrize("mode", ["true", "false"])
+@pytest.mark.parametrize("board", BOARDS)
+def test_every_board_is_read_with_the_names_and_places_of_its_mig_profiles(
+    board: str, mode: str, boards: "Boards"
+) -> None:
+    """In MIG mode NVML tells the places; else they come from the table of known models."""
+    devices = f"[{BOARDS[board][0][0]}]" if mode == "true" else "[]"
+    model = _model(f"{{model: {board}, mig: {{enabled: {mode}, devices: {devices}}}}}")
+    node = boards.read(model)
+    assert {
+        (
+            profile.name,
+            profile.profile_id,
+            profile.nvml_profile,
+            profile.gpu_slices,
+            profile.memory_slices,
+            profile.max_count,
+            profile.placements,
+        )
+        for profile in node.gpus[0].mig_profiles
+    } == set(BOARDS[board])
+    assert node == model.node
+
+
+class Boards:
+    """One process that shows one machine after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._driver = FakeDriver(folder, load_node_model("t4-4"))
+        self.process = ReaderProcess(self._driver)
+
+    def read(self, model: NodeModel) -> Node:
+        self._driver.show(model)
+        return self.process.read()
+
+
+@pytest.fixture(scope="module")
+def boards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Boards]:
+    boards = Boards(tmp_path_factory.mktemp("boards"))
+    with boards.process:
+        yield boards
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_every_profile_that_a_board_can_be_cut_into_is_read_back_as_a_device(board: str, boards: Boards) -> None:
+    for name, *_ in BOARDS[board]:
+        model = _model(f"{{model: {board}, mig: {{devices: ['{name}']}}}}")
+        (device,) = boards.read(model).gpus[0].mig_devices
+        assert device.profile.name == name
+        assert device == model.node.gpus[0].mig_devices[0]
+
+
+@pytest.mark.parametrize("layout", ["1c.3g.20gb, 2c.3g.20gb", "1c.4g.20gb, 1g.5gb+me"])
+def test_parts_of_an_instance_and_suffixes_are_read_back(layout: str, boards: Boards) -> None:
+    model = _model(f"{{model: NVIDIA A100-SXM4-40GB, mig: {{devices: [{layout}]}}}}")
+    assert boards.read(model).gpus == model.node.gpus
+
+
+def test_a_display_adapter_is_no_gpu_and_keeps_its_index(boards: Boards) -> None:
+    model = _model("{model: Tesla T4}, {model: Tesla T4, index: 2}", "links: {fabric: one-socket}")
+    assert [gpu.index for gpu in boards.read(model).gpus] == [0, 2]
+
+
+def test_links_that_differ_by_direction_and_to_switches_are_counted(boards: Boards) -> None:
+    model = _model(
+        "{model: Tesla T4, count: 3}",
+        "links: {pcie: [X PIX SYS, PIX X SYS, SYS SYS X], nvlinks: [X 2 0, 1 X 0, 0 0 X], nvswitchLinks: [6, 4, 0]}",
+    )
+    assert boards.read(model).links.table() == {
+        (0, 1): Link(PcieLevel.SINGLE_SWITCH, 6),
+        (1, 0): Link(PcieLevel.SINGLE_SWITCH, 5),
+        (0, 2): Link(PcieLevel.SYSTEM, 0),
+        (2, 0): Link(PcieLevel.SYSTEM, 0),
+        (1, 2): Link(PcieLevel.SYSTEM, 0),
+        (2, 1): Link(PcieLevel.SYSTEM, 0),
+    }
+
+
+def test_a_fabric_without_a_cluster_is_none(start: Start) -> None:
+    """HGX H100 reports a completed fabric with a UUID of zeros."""
+    driver, process = start(load_node_model("gb200-tray"))
+    driver.change(f"gpu 0 fabric 3 0 2 {'0' * 32}")
+    driver.change("gpu 1 fabric 2 0 2 3c4f5a6b7d8e4f90a1b2c3d4e5f60718")
+    driver.change("gpu 2 fabric 3 999 2 3c4f5a6b7d8e4f90a1b2c3d4e5f60718")
+    fabrics = [gpu.fabric for gpu in process.read().gpus]
+    assert fabrics == [None, None, None, load_node_model("gb200-tray").node.gpus[3].fabric]
+
+
+def test_an_nvlink_that_is_not_active_or_leads_elsewhere_is_none(start: Start) -> None:
+    driver, process = start(load_node_model("dgx-1-v100"))
+    driver.change("gpu 0 link 0 0 0 00000000:07:00.0")
+    driver.change("gpu 0 link 1 1 255 00000000:99:00.0")
+    table = process.read().links.table()
+    assert (table[0, 1].nvlinks, table[0, 2].nvlinks, table[0, 3].nvlinks) == (0, 0, 2)
+
+
+def test_a_machine_without_gpus_is_a_node_without_gpus(boards: Boards) -> None:
+    assert boards.read(_model("")).gpus == ()
+
+
+def test_link_calls_grow_with_the_gpus_and_level_calls_with_their_pairs(start: Start) -> None:
+    model = load_node_model("dgx-2")
+    driver, process = start(model)
+    process.read()
+    process.read()
+    counts = driver.counts()
+    for gpu in range(16):
+        assert counts["nvmlDeviceGetNvLinkState", gpu] == 7  # six links, and the number behind the last
+        assert counts["nvmlDeviceGetNvLinkRemoteDeviceType", gpu] == 6
+        assert counts["nvmlDeviceGetNvLinkRemotePciInfo_v2", gpu] == 0  # they end at switches
+        assert counts["nvmlDeviceGetTopologyCommonAncestor", gpu] == 15 - gpu
+
+
+def test_links_are_read_anew_when_the_gpus_are_others(start: Start) -> None:
+    model = load_node_model("t4-4")
+    driver, process = start(model)
+    driver.lose(1)
+    node = process.read()
+    assert [gpu.index for gpu in node.gpus] == [0, 2, 3]
+    assert node.notes == ("GPU 1 is lost: it is left out",)
+    driver.heal()
+    assert process.read() == model.node
+
+
+def test_links_are_read_anew_when_something_about_them_could_not_be_read(start: Start) -> None:
+    model = load_node_model("dgx-1-v100")
+    driver, process = start(model)
+    driver.fail("nvmlDeviceGetNvLinkState", 999, gpu=3)
+    node = process.read()
+    assert node.links.table()[3, 2].nvlinks == 0
+    assert node.notes == ("GPU 3: NVLinks cannot be read: Unknown Error (nvmlDeviceGetNvLinkState)",)
+    driver.heal()
+    assert process.read() == model.node
+
+
+def test_the_mig_layout_is_read_anew_each_time_and_the_links_are_not(start: Start) -> None:
+    cut = load_node_model("hgx-h100-mig")
+    driver, process = start(cut)
+    process.read()
+    before = driver.counts()
+    text = "name: n\ngpus: [{model: NVIDIA H100 80GB HBM3, count: 8, numaNode: [0, 0, 0, 0, 1, 1, 1, 1], pciBusId: "
+    text += f"{[gpu.pci_bus_id for gpu in cut.node.gpus]}, uuid: {[gpu.uuid for gpu in cut.node.gpus]}}}]"
+    plain = parse_node_model(text + "\nlinks: {fabric: hgx}", "n")
+    driver.show(plain)
+    node = process.read()
+    assert node.gpus == plain.node.gpus
+    assert node.links == cut.node.links
+    assert driver.counts()["nvmlDeviceGetNvLinkState", 0] == before["nvmlDeviceGetNvLinkState", 0]
+
+
+@pytest.mark.parametrize("lost", [0, 3])
+def test_a_gpu_that_is_lost_while_levels_are_read_is_found_out(start: Start, lost: int) -> None:
+    driver, process = start(load_node_model("t4-4"))
+    driver.fail("nvmlDeviceGetTopologyCommonAncestor", 15, gpu=0)
+    driver.fail("nvmlDeviceGetUUID", 15, gpu=lost, start=2)
+    node = process.read()
+    assert [gpu.index for gpu in node.gpus] == [index for index in range(4) if index != lost]
+    assert {end for pair, _ in node.links.readings for end in pair} == {gpu.index for gpu in node.gpus}
+    assert f"GPU {lost} is lost: it is left out" in node.notes
+
+
+def test_a_level_that_we_do_not_know_is_unknown_and_told(start: Start) -> None:
+    driver, process = start(load_node_model("t4-4"))
+    driver.change("gpu 0 level 1 77")
+    node = process.read()
+    assert node.links.table()[1, 0] == Link()
+    assert node.notes == ("GPU 0: PCIe level 77 is not known",)
+
+
+def test_a_numa_file_that_makes_no_sense_costs_the_numa_node(start: Start) -> None:
+    driver, process = start(load_node_model("t4-4"))
+    (driver.system_root / "sys/bus/pci/devices/0000:00:1b.0").rename(driver.system_root / "elsewhere")
+    (driver.system_root / "sys/bus/pci/devices/0000:00:1c.0/numa_node").write_text("left")
+    node = process.read()
+    assert [gpu.numa_node for gpu in node.gpus] == [None, None, 0, 0]
+    assert len(node.notes) == 1
+    assert node.notes[0].startswith("GPU 1: NUMA node cannot be read")
+
+
+def test_mig_devices_without_a_capability_are_left_out(start: Start) -> None:
+    driver, process = start(load_node_model("a30-mig"))
+    (driver.system_root / "proc/driver/nvidia-caps/mig-minors").write_text(
+        "gpu0/gi3/access 30\ngpu0/gi3/ci0/access 31\ngpu0/gi4/access 39\n"
+    )
+    first, second = process.read().gpus
+    assert [device.gpu_instance for device in first.mig_devices] == [3]
+    assert first.mig_devices[0].device_paths == (
+        "/dev/nvidia0",
+        "/dev/nvidia-caps/nvidia-cap30",
+        "/dev/nvidia-caps/nvidia-cap31",
+    )
+    assert second.mig_enabled
+    assert second.mig_devices == ()
+
+
+def test_a_name_that_is_no_text_costs_the_name(start: Start) -> None:
+    driver, process = start(load_node_model("t4-4"))
+    driver.flat_file.write_bytes(driver.flat_file.read_bytes() + b"gpu 0 name \xff\n")
+    node = process.read()
+    assert [gpu.model for gpu in node.gpus] == ["", "Tesla T4", "Tesla T4", "Tesla T4"]
+    assert node.notes == ("GPU 0: model cannot be read: the answer is not text (nvmlDeviceGetName)",)
+
+
+def test_an_nvml_that_does_not_tell_the_number_of_gpus_cannot_be_read(start: Start) -> None:
+    driver, process = start(load_node_model("t4-4"))
+    driver.fail("nvmlDeviceGetCount_v2", 999)
+    with pytest.raises(HardwareError, match=r"Unknown Error \(nvmlDeviceGetCount\)"):
+        process.read()
+
+
+def test_a_driver_that_comes_back_is_read(start: Start) -> None:
+    model = load_node_model("t4-4")
+    driver, process = start(model)
+    driver.fail("nvmlInitWithFlags", 9)
+    with pytest.raises(HardwareError):
+        process.read()
+    driver.heal()
+    assert process.read() == model.node
+
+
+def test_a_shutdown_that_fails_costs_nothing(start: Start) -> None:
+    model = load_node_model("t4-4")
+    driver, process = start(model)
+    driver.fail("nvmlShutdown", 999)
+    assert _without_notes(process.read()) == model.node
