@@ -1,7 +1,7 @@
 """A device plugin under the test's control, over a real socket."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +22,13 @@ def device(name: str, nodes: Nodes = None, health: str = "Healthy") -> wire.Devi
 
 def devices(names: str, nodes: Nodes = None, health: str = "Healthy") -> list[wire.Device]:
     return [device(name, nodes, health) for name in names.split()]
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Waits for what no event tells, such as that a call has arrived."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0.001)
 
 
 def must_include_then_lowest(request: wire.ContainerPreferredAllocationRequest) -> Sequence[str]:
@@ -53,8 +60,12 @@ class FakePlugin:
     prefer_error: str | None = None
     allocate_error: str | None = None
     empty_answers: bool = False
-    before_prefer: Callable[[], object] | None = None
-    before_allocate: Callable[[], object] | None = None
+    list_at_once: bool = True
+    hold_options: asyncio.Event | None = None
+    hold_allocate: asyncio.Event | None = None
+    hold_pre_start: asyncio.Event | None = None
+    options_calls: int = 0
+    during_allocate: Callable[[], Awaitable[None]] | None = None
     _streams: list[asyncio.Queue[wire.ListAndWatchResponse | None]] = field(default_factory=list)
     _server: grpc.aio.Server | None = None
 
@@ -77,13 +88,13 @@ class FakePlugin:
             await self._server.stop(None)
             self._server = None
 
-    async def register(self, version: str = "v1beta1", kubelet: Path | None = None) -> None:
-        channel = unix_channel(kubelet or self.directory / "kubelet.sock")
+    async def register(self, version: str = "v1beta1", timeout: float = 15) -> None:  # noqa: ASYNC109 - the deadline of the call
+        channel = unix_channel(self.directory / "kubelet.sock")
         try:
             request = wire.RegisterRequest(
                 version=version, endpoint=self.endpoint, resource_name=self.resource, options=self.options
             )
-            await RegistrationCalls(channel).register(request, timeout=15)
+            await RegistrationCalls(channel).register(request, timeout=timeout)
         finally:
             await channel.close()
 
@@ -106,8 +117,14 @@ class FakePlugin:
         for stream in self._streams:
             stream.put_nowait(None)
 
+    def end_one_stream(self) -> None:
+        self._streams[0].put_nowait(None)
+
     async def get_device_plugin_options(self, request: wire.Empty, context: Context) -> wire.DevicePluginOptions:
         del request
+        self.options_calls += 1
+        if self.hold_options is not None:
+            await self.hold_options.wait()
         if self.options_error is not None:
             await context.abort(grpc.StatusCode.INTERNAL, self.options_error)
         return self.options
@@ -117,7 +134,8 @@ class FakePlugin:
         stream: asyncio.Queue[wire.ListAndWatchResponse | None] = asyncio.Queue()
         self._streams.append(stream)
         try:
-            yield wire.ListAndWatchResponse(devices=self.listed)
+            if self.list_at_once:
+                yield wire.ListAndWatchResponse(devices=self.listed)
             while (response := await stream.get()) is not None:
                 yield response
         finally:
@@ -129,8 +147,6 @@ class FakePlugin:
         asked = request.container_requests[0]
         available, must = tuple(sorted(asked.available_deviceIDs)), tuple(sorted(asked.must_include_deviceIDs))
         self.preferences.append((available, must, asked.allocation_size))
-        if self.before_prefer is not None:
-            self.before_prefer()
         if self.prefer_error is not None:
             await context.abort(grpc.StatusCode.UNKNOWN, self.prefer_error)
         if self.empty_answers:
@@ -141,8 +157,10 @@ class FakePlugin:
     async def allocate(self, request: wire.AllocateRequest, context: Context) -> wire.AllocateResponse:
         ids = tuple(request.container_requests[0].devices_ids)
         self.allocations.append(tuple(sorted(ids)))
-        if self.before_allocate is not None:
-            self.before_allocate()
+        if self.during_allocate is not None:
+            await self.during_allocate()
+        if self.hold_allocate is not None:
+            await self.hold_allocate.wait()
         if self.allocate_error is not None:
             await context.abort(grpc.StatusCode.UNKNOWN, self.allocate_error)
         return wire.AllocateResponse(container_responses=[] if self.empty_answers else [self.answer(ids)])
@@ -151,5 +169,7 @@ class FakePlugin:
         self, request: wire.PreStartContainerRequest, context: Context
     ) -> wire.PreStartContainerResponse:
         del context
+        if self.hold_pre_start is not None:
+            await self.hold_pre_start.wait()
         self.pre_starts.append(tuple(sorted(request.devices_ids)))
         return wire.PreStartContainerResponse()

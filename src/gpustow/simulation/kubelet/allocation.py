@@ -119,7 +119,7 @@ class Chooser:
         parts = split(self._state.table, need.resource, free, need.mask)
         if taking.missing < len(parts.aligned):
             preferred = await self._ask(need, parts.aligned, taking.taken)
-            sources = (preferred & parts.aligned, parts.aligned)
+            sources: tuple[set[str], ...] = (preferred & parts.aligned, parts.aligned)
         elif taking.take(parts.aligned):
             return
         else:

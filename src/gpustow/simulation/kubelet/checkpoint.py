@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from google.protobuf.message import DecodeError
+
 from gpustow.kubelet.protocol import deviceplugin_v1beta1_pb2 as wire
 from gpustow.simulation.kubelet.answer import ContainerAnswer
 from gpustow.simulation.kubelet.holdings import Entry, Held, Holdings
@@ -56,7 +58,7 @@ class Checkpoint:
             if document["Checksum"] != _checksum(data):
                 return Remembered()
             return _decode(data)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, DecodeError):
             return Remembered()
 
 
@@ -89,7 +91,7 @@ def _decode(data: Any) -> Remembered:
             Held(
                 {int(node): tuple(ids) for node, ids in entry["DeviceIDs"].items()},
                 ContainerAnswer.of_message(
-                    wire.ContainerAllocateResponse.FromString(base64.b64decode(entry["AllocResp"]))
+                    wire.ContainerAllocateResponse.FromString(base64.b64decode(entry["AllocResp"], validate=True))
                 ),
             ),
         )

@@ -39,14 +39,17 @@ class PluginEvents(Protocol):
 
 
 class ClientTable:
-    """The connected plugins; `dial` makes the client for a resource and socket."""
+    """The connected plugins; `dial` makes the client for a resource and socket.
+
+    `open` has every connection that is not closed yet, those of replaced plugins included.
+    """
 
     def __init__(self, events: PluginEvents, dial: Callable[[str, Path], PluginClient], behaviour: Behaviour) -> None:
         self._events = events
         self._dial = dial
         self._behaviour = behaviour
         self._clients: dict[Hashable, PluginClient] = {}
-        self._open: set[PluginClient] = set()
+        self.open: set[PluginClient] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def register(self, resource: str, socket: Path, options: PluginOptions) -> None:
@@ -69,7 +72,7 @@ class ClientTable:
 
     async def _connect(self, client: PluginClient, options: PluginOptions | None) -> None:
         self._clients[self._key(client)] = client
-        self._open.add(client)
+        self.open.add(client)
         try:
             await client.dial()
             options = options or await client.options()
@@ -102,7 +105,7 @@ class ClientTable:
             await self._close(ended)
 
     async def _close(self, client: PluginClient) -> None:
-        self._open.discard(client)
+        self.open.discard(client)
         await client.close()
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
@@ -116,6 +119,6 @@ class ClientTable:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for client in tuple(self._open):
+        for client in tuple(self.open):
             await self._close(client)
         self._clients.clear()

@@ -42,14 +42,6 @@ class Quantities:
     deleted: frozenset[str] = frozenset()
 
 
-def _nobody() -> Iterable[str]:
-    return ()
-
-
-def _nothing(_: DeviceState) -> None:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What the device manager is given by the rest of kubelet.
@@ -60,8 +52,8 @@ class Surroundings:
 
     random: Random
     clock: Callable[[], float]
-    active_pods: Callable[[], Iterable[str]] = _nobody
-    save: Callable[[DeviceState], None] = _nothing
+    active_pods: Callable[[], Iterable[str]]
+    save: Callable[[DeviceState], None]
     affinities: Affinities = field(default_factory=Affinities)
     numa_nodes: tuple[int, ...] = (0,)
     behaviour: Behaviour = DEFAULT_BEHAVIOUR

@@ -22,6 +22,8 @@ from gpustow.errors import AdmissionError, UsageError
 from gpustow.simulation.kubelet.admission import HintProvider
 from gpustow.simulation.kubelet.answer import ContainerAnswer
 from gpustow.simulation.kubelet.behaviour import DEFAULT_BEHAVIOUR, Behaviour
+from gpustow.simulation.kubelet.clients import ClientTable
+from gpustow.simulation.kubelet.devicemanager import DeviceManager
 from gpustow.simulation.kubelet.journal import Journal, Registered
 from gpustow.simulation.kubelet.nodestatus import NodeObject, NodeStatus
 from gpustow.simulation.kubelet.pluginclient import DIAL_TIMEOUT
@@ -104,6 +106,16 @@ class EmbeddedKubelet:
     def registrations(self) -> deque[Registered]:
         """The calls of Register that have ended, oldest first; short for `journal.registrations`."""
         return self._cluster.journal.registrations
+
+    @property
+    def manager(self) -> DeviceManager:
+        """The device manager of the last run, to look inside; it is no part of the documented surface."""
+        return self._last().manager
+
+    @property
+    def clients(self) -> ClientTable:
+        """The connections of the last run, as `manager`."""
+        return self._last().clients
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -204,11 +216,11 @@ class EmbeddedKubelet:
 
     def capacity(self) -> Mapping[str, int]:
         """The devices of each resource, unhealthy ones included, as the device manager has them now."""
-        return self._last().manager.quantities().capacity
+        return self.manager.quantities().capacity
 
     def allocatable(self) -> Mapping[str, int]:
         """The healthy devices of each resource, taken or not, as the device manager has them now."""
-        return self._last().manager.quantities().allocatable
+        return self.manager.quantities().allocatable
 
     def node_status(self) -> NodeStatus:
         """The same as the API server and so the scheduler has it: up to 10 seconds old."""
@@ -279,7 +291,7 @@ class EmbeddedKubelet:
         )
 
     def _given(self, pod: Pod, container: Container) -> AdmittedContainer:
-        manager = self._last().manager
+        manager = self.manager
         held = manager.state.holdings.of_container(pod.uid, container.name)
         device_ids = {resource: tuple(sorted(held[resource].ids)) for resource in sorted(held)}
         edits, conflicts = manager.edits(pod.uid, container.name)
@@ -321,8 +333,7 @@ class EmbeddedKubelet:
 
     def _end(self, pod: Pod) -> None:
         self._running.pop(pod.uid, None)
-        if self._run is not None:
-            self._run.forget(pod)
+        self._last().forget(pod)
 
     def pod_status(self, namespace: str, name: str) -> PodStatus:
         """A pod's status as kubelet wrote it last; KeyError if there is no such pod."""
@@ -332,11 +343,11 @@ class EmbeddedKubelet:
         """Kubelet writes a pod's status, as it does for many reasons; the health of its devices is looked up anew."""
         record = self._cluster.book.record(namespace, name)
         if record.status.phase is Phase.RUNNING and self._setup.behaviour.reports_device_health:
-            health = device_health(self._last().manager.state, record.pod)
+            health = device_health(self.manager.state, record.pod)
             record.status = replace(record.status, allocated_resources=health)
 
     def _write_changed_statuses(self) -> None:
-        waiting = self._last().manager.health_updates.take() if self._run is not None else set()
+        waiting = self.manager.health_updates.take()
         for pod in self._cluster.book.active():
             if pod.uid in waiting:
                 self.write_status(pod.namespace, pod.name)

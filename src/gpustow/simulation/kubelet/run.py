@@ -84,7 +84,7 @@ class Run:
         )
         providers = (self.manager, *setup.hint_providers)
         self._topology = TopologyManager(setup.topology, providers, self._affinities, cluster.journal)
-        self._clients = ClientTable(self, self._client, setup.behaviour)
+        self.clients = ClientTable(self, self._client, setup.behaviour)
         self._servers: list[Server] = []
         self.admitting = asyncio.Lock()
         self.alive = False
@@ -111,7 +111,7 @@ class Run:
         self.manager.restore(remembered.holdings, remembered.resources)
         self.manager.sources_ready = False
         behaviour = self._setup.behaviour
-        registration = RegistrationServer(self._setup.sockets.plugin_directory, self._clients, self._cluster.journal)
+        registration = RegistrationServer(self._setup.sockets.plugin_directory, self.clients, self._cluster.journal)
         pod_resources = PodResourcesServer(self.manager, self._cluster.book, TokenBucket(self._setup.clock), behaviour)
         self.alive = True
         try:
@@ -130,7 +130,7 @@ class Run:
         for server in self._servers:
             await server.stop(None)
         self._servers.clear()
-        await self._clients.close()
+        await self.clients.close()
         if killed:
             self._setup.sockets.leave_dead()
 
