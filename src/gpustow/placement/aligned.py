@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from operator import add
 
 from gpustow.placement.objective import COUNTS, LINK_SCORE, NUMA, Line, Objective
-from gpustow.placement.search import choose, classes_of, sets_number, sets_of
+from gpustow.placement.search import choose, classes_of, masks_of, sets_number
 from gpustow.placement.solution import Solution
 from gpustow.placement.state import Counts, State
 from gpustow.placement.swaps import Task, divisions
@@ -100,7 +100,7 @@ def _from_tables(state: State, candidates: Sequence[int], size: int) -> Solution
     """The best of these sets, each valued with the best division of what it leaves."""
     fabric = state.fabric
     offered = _offered(state)
-    rests = [offered ^ mask for mask in candidates]
+    rests = list(map(offered.__xor__, candidates))
     scores = fabric.scores(candidates)
     if rests[0].bit_count() <= size:
         totals = fabric.scores(rests)
@@ -109,14 +109,11 @@ def _from_tables(state: State, candidates: Sequence[int], size: int) -> Solution
         totals, weakest = fabric.partitions.divisions(rests, size)
     totals = list(map(add, scores, totals))
     best = max(totals)
-    ties = [
-        (min(score, weak), score, mask)
-        for total, score, weak, mask in zip(totals, scores, weakest, candidates, strict=True)
-        if total == best
-    ]
-    first = max(ties)[:2]
+    ties = [at for at, total in enumerate(totals) if total == best]
+    worths = [(min(scores[at], weakest[at]), scores[at]) for at in ties]
+    best_worth = max(worths)
     mask = max(
-        (mask for weak, score, mask in ties if (weak, score) == first),
+        (candidates[at] for at, worth in zip(ties, worths, strict=True) if worth == best_worth),
         key=lambda mask: (-state.numa_spanned(mask), mask),
     )
     return _solution(state, mask, len(candidates))
@@ -161,8 +158,8 @@ def solve(state: State) -> Solution:
         return known
     classes = classes_of(state, state.fabric.positions(may), lambda _: None)
     if _enumerable(state, classes, size):
-        masks = sets_of(classes, state.wanted, state.fabric.bits)
-        solution = _from_tables(state, [must | mask for mask in masks], size)
+        masks = masks_of(state.fabric, classes, state.wanted)
+        solution = _from_tables(state, [must | mask for mask in masks] if must else masks, size)
     else:
         masks, weighed = _from_swaps(state, size)
         solution = _solution(state, masks[0], weighed, exact=False)
@@ -185,7 +182,7 @@ def second_best(state: State, counts: Counts) -> Counts | None:
     if not _enumerable(state, classes, size):
         others = [mask for mask in _from_swaps(state, size)[0] if mask != chosen | must]
         return _solution(state, others[0], 0).counts if others else None
-    masks = [mask for mask in sets_of(classes, state.wanted, state.fabric.bits) if mask != chosen]
+    masks = [mask for mask in masks_of(state.fabric, classes, state.wanted) if mask != chosen]
     masks += [chosen ^ bits for bits in _twin_trades(state, classes, chosen)]
     return _from_tables(state, [must | mask for mask in masks], size).counts
 

@@ -9,6 +9,7 @@ milliseconds). Above that it is added up pair by pair.
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property, lru_cache
+from itertools import combinations
 from typing import Any
 
 from gpustow.placement.partition import Partitions
@@ -45,6 +46,14 @@ def _twins(matrix: Matrix) -> tuple[int, ...]:
     return tuple(labels)
 
 
+def _by_count(count: int) -> list[list[int]]:
+    """All masks over `count` GPUs, by how many they hold."""
+    masks: list[list[int]] = [[] for _ in range(count + 1)]
+    for mask in range(1 << count):
+        masks[mask.bit_count()].append(mask)
+    return masks
+
+
 def _tabulate(matrix: Matrix) -> list[int]:
     """The score of every mask: each doubling adds the next GPU from the end to all sets of those after it."""
     count = len(matrix)
@@ -72,6 +81,7 @@ class Fabric:
         self.bits = tuple(1 << (self.count - 1 - position) for position in range(self.count))
         self.twins = _twins(matrix)
         self.table = _tabulate(matrix) if self.count <= TABLE_LIMIT else None
+        self._by_count = _by_count(self.count) if self.table is not None else None
         self.step_budget = STEP_BUDGET if self.table is not None else UNTABLED_STEP_BUDGET
         self.answers: dict[Hashable, Any] = {}
 
@@ -91,6 +101,13 @@ class Fabric:
         if self.table is not None:
             return list(map(self.table.__getitem__, masks))
         return [self.score(mask) for mask in masks]
+
+    def subsets(self, mask: int, size: int) -> list[int]:
+        """All sets of `size` within a mask."""
+        if self._by_count is None:
+            return [sum(some) for some in combinations([bit for bit in self.bits if mask & bit], size)]
+        outside = ~mask
+        return [chosen for chosen in self._by_count[size] if not chosen & outside]
 
     def lone_score(self, position: int, mask: int) -> int:
         """The score of a GPU's links to the GPUs in a mask."""

@@ -12,6 +12,7 @@ from itertools import combinations
 from math import comb
 from typing import TypeVar
 
+from gpustow.placement.fabric import Fabric
 from gpustow.placement.state import State
 
 Option = TypeVar("Option")
@@ -19,6 +20,9 @@ Ordered = TypeVar("Ordered", int, tuple[int, ...], tuple[int, tuple[int, ...]])
 
 FOLD_FROM = 1_000
 """From how many sets on it is quicker to build them from smaller sets than one by one."""
+
+SUBSETS_FROM = 11
+"""From how many GPUs on, all different, it is quicker to sift all masks of the fabric than to build them."""
 
 CLIMB_STEPS = 4_000
 """The most sets that are looked at where there are too many to enumerate."""
@@ -68,6 +72,13 @@ def sets_of(classes: Sequence[Sequence[int]], size: int, worth: Sequence[int]) -
     return by_size[size]
 
 
+def masks_of(fabric: Fabric, classes: Sequence[Sequence[int]], size: int) -> list[int]:
+    """All sets of `size` as masks, each class used in order."""
+    if len(classes) > SUBSETS_FROM and all(len(members) == 1 for members in classes):
+        return fabric.subsets(sum(fabric.bits[members[0]] for members in classes), size)
+    return sets_of(classes, size, fabric.bits)
+
+
 def keep_best(options: Sequence[Option], values: Sequence[Ordered]) -> list[Option]:
     """The options of the largest value."""
     best = max(values)
@@ -96,7 +107,7 @@ def choose(state: State, base: int, candidates: Sequence[int], size: int) -> Cho
         return Choice(sum(bits[position] for position in classes[0][:size]), 1)
     if sets_number(classes, size) > state.fabric.step_budget:
         return _climb(state, base, candidates, size)
-    masks = sets_of(classes, size, bits)
+    masks = masks_of(state.fabric, classes, size)
     scores = state.fabric.scores([base | mask for mask in masks])
     best = max(scores)
     ties = [mask for mask, score in zip(masks, scores, strict=True) if score == best]

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 
 from gpustow.placement.fabric import Fabric
 
-SWAP_STEPS = 9_000
+SWAP_STEPS = 2_500
 """The most swaps that are tried in one search, about 4 ms."""
+
+TURNS = 4
+"""How often each seed is started from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,79 +37,94 @@ class Task:
 
 
 class _Climb:
-    """One division on its way up: the sets, the set of each GPU, and what each GPU's links to each set are worth."""
+    """One division on its way up: the sets, the set of each GPU, and what each GPU's links to each set are worth.
+
+    GPUs that are not offered are in no set, which is written as -1.
+    """
 
     def __init__(self, task: Task, sets: Sequence[list[int]]) -> None:
         self._matrix = task.fabric.matrix
-        self._bits = task.fabric.bits
-        self._may = task.may
-        self.sets = [set(members) for members in sets]
-        self._set_of = {position: at for at, members in enumerate(sets) for position in members}
-        self._ties = {
-            position: [sum(self._matrix[position][other] for other in members) for members in sets]
-            for position in self._set_of
-        }
+        self._may = [bool(task.may & bit) for bit in task.fabric.bits]
+        self._positions = task.fabric.positions(task.offered)
+        self._set_of = [-1] * task.fabric.count
+        for at, members in enumerate(sets):
+            for position in members:
+                self._set_of[position] = at
+        self._ties = [[sum(row[other] for other in members) for members in sets] for row in self._matrix]
 
-    def _allowed(self, leaving: int, joining: int) -> bool:
-        """Whether the answer's set may trade one GPU for another."""
-        return bool(self._may & self._bits[leaving] and self._may & self._bits[joining])
+    def sets(self, bits: Sequence[int]) -> tuple[int, ...]:
+        """The sets as masks."""
+        masks = [0] * len(self._ties[0])
+        for position in self._positions:
+            masks[self._set_of[position]] |= bits[position]
+        return tuple(masks)
 
     def _trade(self, one: int, other: int) -> None:
         """Let two GPUs of different sets trade places."""
         first, second = self._set_of[one], self._set_of[other]
-        self.sets[first] ^= {one, other}
-        self.sets[second] ^= {one, other}
         self._set_of[one], self._set_of[other] = second, first
         from_one, from_other = self._matrix[one], self._matrix[other]
-        for position, ties in self._ties.items():
+        for position in self._positions:
             moved = from_other[position] - from_one[position]
+            ties = self._ties[position]
             ties[first] += moved
             ties[second] -= moved
 
     def climb(self, steps: int) -> int:
-        """Trade while it helps, at most so many tries; returns how many there were."""
-        positions = sorted(self._set_of)
-        matrix, set_of, all_ties = self._matrix, self._set_of, self._ties
+        """Trade while it helps, at most so many tries and one sweep; returns how many there were."""
+        positions, set_of, may = self._positions, self._set_of, self._may
         tried = 0
         better = True
         while better and tried < steps:
             better = False
             for at, one in enumerate(positions):
-                ties = all_ties[one]
-                row = matrix[one]
+                ties, row = self._ties[one], self._matrix[one]
+                first = set_of[one]
+                own = ties[first]
                 for other in positions[at + 1 :]:
-                    first, second = set_of[one], set_of[other]
+                    second = set_of[other]
                     if first == second:
                         continue
-                    tried += 1
-                    others = all_ties[other]
-                    gain = ties[second] - ties[first] + others[first] - others[second] - 2 * row[other]
-                    if gain > 0 and ((first and second) or self._allowed(one, other)):
+                    others = self._ties[other]
+                    gain = ties[second] - own + others[first] - others[second] - 2 * row[other]
+                    if gain > 0 and ((first and second) or (may[one] and may[other])):
                         self._trade(one, other)
                         better = True
+                        first = second
+                        own = ties[first]
+            tried += len(positions) * (len(positions) - 1) // 2
         return tried
 
 
-def _grow(task: Task, chosen: list[int], left: list[int], size: int) -> None:
-    """Add the best-linked of what is left to a set until it has its size."""
-    matrix = task.fabric.matrix
+def _grow(matrix: Sequence[Sequence[int]], chosen: list[int], left: list[int], size: int) -> None:
+    """Add the best-linked of what is left to a set until it has its size; the lowest position among equals."""
+    ties = {one: sum(matrix[one][other] for other in chosen) for one in left}
     while len(chosen) < size:
-        best = max(left, key=lambda one: (sum(matrix[one][other] for other in chosen), -one))
-        chosen.append(best)
+        best = max(left, key=ties.__getitem__)
         left.remove(best)
+        chosen.append(best)
+        row = matrix[best]
+        for one in left:
+            ties[one] += row[one]
 
 
-def _start(task: Task, seed: Sequence[int]) -> list[list[int]]:
-    """Sets grown one after the other, the answer's from a seed."""
+def _start(task: Task, seed: Sequence[int], turn: int) -> list[list[int]]:
+    """Sets grown one after the other, the answer's from a seed.
+
+    `turn` varies where the others begin, and whether the short set is grown before or after them.
+    """
     fabric = task.fabric
     answer = list(seed)
-    may = [position for position in fabric.positions(task.may) if position not in answer]
-    _grow(task, answer, may, task.size)
+    _grow(fabric.matrix, answer, [one for one in fabric.positions(task.may) if one not in answer], task.size)
     left = [position for position in fabric.positions(task.offered) if position not in answer]
     sets = [answer]
-    while left:
-        grown = [left.pop(0)]
-        _grow(task, grown, left, min(task.size, len(left) + 1))
+    full, short = divmod(len(left), task.size)
+    sizes = [task.size] * full
+    if short:
+        sizes.insert(full * (turn % 2), short)
+    for size in sizes:
+        grown = [left.pop(turn % len(left))]
+        _grow(fabric.matrix, grown, left, size)
         sets.append(grown)
     return sets
 
@@ -114,14 +132,14 @@ def _start(task: Task, seed: Sequence[int]) -> list[list[int]]:
 def divisions(task: Task, best_single: int, expired: Callable[[], bool]) -> Iterator[Division]:
     """Good divisions, one from each start, until the steps are used up or `expired` says that time is."""
     fabric = task.fabric
-    must = fabric.positions(task.must)
     seeds = [fabric.positions(best_single)]
-    seeds += [[position] for position in fabric.positions(task.may)] if not must else [must]
+    seeds += [fabric.positions(task.must | bit) for bit in fabric.bits if task.may & bit]
     left = SWAP_STEPS
-    for seed in seeds:
-        climb = _Climb(task, _start(task, seed))
-        steps = climb.climb(left)
-        left -= steps
-        yield Division(tuple(sum(fabric.bits[one] for one in members) for members in climb.sets), steps)
-        if left <= 0 or expired():
-            return
+    for first_turn in range(TURNS):
+        for turn, seed in enumerate(seeds, first_turn):
+            climb = _Climb(task, _start(task, seed, turn))
+            steps = climb.climb(left)
+            left -= steps
+            yield Division(climb.sets(fabric.bits), steps)
+            if left <= 0 or expired():
+                return
