@@ -4,7 +4,8 @@ A device is a GPU, a MIG device, or a replica of either. Whatever it is, it know
 groups by that and by nothing else.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 
@@ -29,7 +30,7 @@ class Device:
     `uuid` is that of the GPU or MIG device, `id` adds the replica; `index` is `3` or `3:1`. `share` is the part of its
     card that the device stands for: 1 for a GPU, 1/R for one of R replicas, memory slices over the card's for a MIG
     device, and that over its replicas for a replica of one. `edge` orders the MIG devices of one card by where they
-    lie on it (first memory slice, else MIG index); 0 for a GPU.
+    lie on it (first memory slice, or MIG index where that is unknown for one of them); 0 for a GPU.
     """
 
     id: str
@@ -50,12 +51,17 @@ class Resource:
     """An extended resource name, such as `nvidia.com/gpu`, and its devices, in the order of GPU, MIG device, replica.
 
     `requests_limited_to_one` is failRequestsGreaterThanOne: a shared request for more than one device is refused.
+    `by_id` finds a device by its id.
     """
 
     name: str
     devices: tuple[Device, ...]
     sharing: Sharing = Sharing.NONE
     requests_limited_to_one: bool = False
+    by_id: Mapping[str, Device] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_id", {device.id: device for device in self.devices})
 
     @property
     def whole_gpus(self) -> bool:
