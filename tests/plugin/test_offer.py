@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,8 @@ def test_a_node_without_devices_is_told_with_its_name() -> None:
 
 
 def test_a_list_that_kubelet_could_not_take_is_refused_before_anything_is_served() -> None:
-    each = len("GPU-10000") + len("Unhealthy") + 10
-    many = Resource(GPU, tuple(device(number) for number in range(LIST_LIMIT // each + 20_000)))
+    long = "x" * (LIST_LIMIT // 50)
+    many = Resource(GPU, tuple(replace(device(number), id=f"{number}-{long}") for number in range(50)))
     with pytest.raises(ConfigError, match=r"nvidia\.com/gpu: the list of its .* devices takes up to"):
         ServedResource.of(many, node().links, config())
 
