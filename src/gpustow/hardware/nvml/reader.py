@@ -17,8 +17,9 @@ from gpustow.hardware.nvml.asking import GpuQuestions, LeftOut
 from gpustow.hardware.nvml.deadline import DeadlineCaller
 from gpustow.hardware.nvml.findings import Findings
 from gpustow.hardware.nvml.gpus import read_gpu
-from gpustow.hardware.nvml.library import Nvml, NvmlFailure
+from gpustow.hardware.nvml.library import Nvml
 from gpustow.hardware.nvml.linkwalk import LinkWalk, Opened
+from gpustow.hardware.nvml.versions import cuda_version, driver_version
 from gpustow.hardware.systemfiles import MigMinors, mig_minors
 
 DEADLINE = 5.0
@@ -75,8 +76,8 @@ class NvmlReader:
             platform=Platform.NVML,
             gpus=gpus,
             links=links,
-            driver_version=_version(nvml, findings),
-            cuda_version=_cuda_version(nvml, findings),
+            driver_version=driver_version(nvml, findings),
+            cuda_version=cuda_version(nvml, findings),
             notes=findings.notes(),
         )
 
@@ -106,20 +107,3 @@ def _leave_out(questions: GpuQuestions, left_out: LeftOut) -> None:
         questions.findings.lost(questions.index)
     else:
         questions.tell(str(left_out))
-
-
-def _version(nvml: Nvml, findings: Findings) -> str:
-    try:
-        return str(nvml.call("nvmlSystemGetDriverVersion"))
-    except NvmlFailure as failure:
-        findings.add("driver", f"version cannot be read: {failure}")
-        return ""
-
-
-def _cuda_version(nvml: Nvml, findings: Findings) -> str:
-    try:
-        number = int(nvml.call("nvmlSystemGetCudaDriverVersion_v2"))
-    except NvmlFailure as failure:
-        findings.add("CUDA", f"version cannot be read: {failure}")
-        return ""
-    return f"{number // 1000}.{number % 1000 // 10}"
