@@ -1,7 +1,7 @@
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
+import kubernetes_validate  # type: ignore[import-untyped] # it has no types
 import pytest
 import yaml
 

@@ -121,7 +121,7 @@ def serve(flags: dict[str, object], node_model: str | None, log_format: LogForma
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what would be read again has not been read yet
     set_up_logs(log_format, log_level)
     try:
-        make_reader = reader_maker(node_model)
+        make_reader = reader_maker(node_model, os.environ)
         # Only now: none of it is needed to find that the node model is bad.
         from gpustow.plugin import Supervisor  # noqa: PLC0415 - see above
         from gpustow.plugin.signals import run_with_signals  # noqa: PLC0415 - see above

@@ -1,44 +1,32 @@
 """Which reader a command reads the node with: a node model where one is named, else the driver of this machine."""
 
-import ctypes
+import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from gpustow.config import Config
-from gpustow.errors import HardwareError
-from gpustow.hardware.node import Node, NodeReader
-from gpustow.hardware.nodemodel import load_node_model
-from gpustow.hardware.simulated import SimulatedReader
-
-LIBRARY = "libnvidia-ml.so.1"
-"""NVIDIA's management library, which comes with the driver."""
+from gpustow.hardware.node import NodeReader
 
 
-def reader_maker(node_model: str | None) -> Callable[[Config], NodeReader]:
-    """What makes the reader for a configuration.
+def reader_maker(node_model: str | None, environ: Mapping[str, str]) -> Callable[[Config], NodeReader]:
+    """What gives the reader for a configuration: the same each time, since a reader knows what it read before.
 
-    Raises NodeModelError at once if the node model cannot be used, so that nothing is started for it.
+    A simulated node's schedule of faults begins now. The node's name is NODE_NAME where the manifest sets it, else that
+    of the machine. Raises NodeModelError at once if the node model cannot be used, so that nothing is started for it.
     """
-    if node_model is None:
-        return lambda _config: DriverReader()
-    start = time.monotonic()
-    reader = SimulatedReader(load_node_model(node_model), elapsed=lambda: time.monotonic() - start)
+    reader = _driver(environ) if node_model is None else _simulated(node_model)
     return lambda _config: reader
 
 
-class DriverReader:
-    """Reads the driver of this machine."""
+def _simulated(node_model: str) -> NodeReader:
+    from gpustow.hardware.nodemodel import load_node_model  # noqa: PLC0415 - a real node needs none of it
+    from gpustow.hardware.simulated import SimulatedReader  # noqa: PLC0415 - as above
 
-    def read(self) -> Node:
-        """Raises HardwareError: there is no driver, or there is one and this version cannot read it yet."""
-        try:
-            ctypes.CDLL(LIBRARY)
-        except OSError as error:
-            raise HardwareError(
-                f"there is no NVIDIA driver to read: {error}",
-                advice="Install the driver, run under the NVIDIA container runtime, or serve a --node-model.",
-            ) from error
-        raise HardwareError(
-            f"{LIBRARY} is there, but this version of gpustow cannot read it yet",
-            advice="Serve a --node-model.",
-        )
+    start = time.monotonic()
+    return SimulatedReader(load_node_model(node_model), elapsed=lambda: time.monotonic() - start)
+
+
+def _driver(environ: Mapping[str, str]) -> NodeReader:
+    from gpustow.hardware.nvml import NvmlReader  # noqa: PLC0415 - a simulated node needs none of it
+
+    return NvmlReader(environ.get("NODE_NAME") or platform.node())

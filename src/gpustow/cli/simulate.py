@@ -1,6 +1,7 @@
 """`gpustow simulate`: the real plugin on a simulated node, pods admitted, policies side by side."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from gpustow.cli.logs import LogLevel, set_up_logs
-from gpustow.cli.options import HELP_FLAGS, LogFormat, LogFormatName, LogLevelName, NodeModelName
+from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
+from gpustow.cli.options import HELP_FLAGS, LogFormatName, LogLevelName, NodeModelName
 from gpustow.config import load_config
 from gpustow.errors import CheckFailed
 from gpustow.hardware.nodemodel import load_node_model
@@ -19,7 +20,9 @@ from gpustow.simulation.experiment import Experiment
 from gpustow.simulation.outcome import Outcome
 from gpustow.simulation.report import render_json
 from gpustow.simulation.scenario import FIRST_NODE_MODEL, FIRST_POLICIES, default_flags, three_pods
-from gpustow.simulation.workload import Workload, load_workload
+from gpustow.simulation.workload import load_workload
+
+_MOST_NAMED = 10
 
 _HELP = """Runs the real plugin on a simulated node, and shows which devices pods get.
 
@@ -96,7 +99,7 @@ def simulate(
         _print_table(outcomes, experiment)
     refused = {pod.key for outcome in outcomes for pod in outcome.refused()}
     if strict and refused:
-        raise CheckFailed(f"{len(refused)} of the pods were refused: {', '.join(sorted(refused)[:10])}")
+        raise CheckFailed(f"pods were refused: {', '.join(sorted(refused)[:_MOST_NAMED])}")
 
 
 def _experiment(node_model: str, config: str | None, pods: str | None, seed: int) -> Experiment:
@@ -123,10 +126,14 @@ async def _run(experiment: Experiment, policies: Sequence[str | None]) -> list[O
     return outcomes
 
 
+def _somebody_looks() -> bool:
+    return sys.stderr.isatty()
+
+
 @contextmanager
 def _progress(policy: str | None) -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr while a long workload runs, if somebody looks."""
-    if not sys.stderr.isatty():
+    if not _somebody_looks():
         yield lambda _done, _total: None
         return
     from rich.console import Console  # noqa: PLC0415 - only for people who look
@@ -147,13 +154,17 @@ def _print_table(outcomes: Sequence[Outcome], experiment: Experiment) -> None:
 
     from gpustow.simulation.summary import print_summary  # noqa: PLC0415 - as above
 
-    print_summary(Console(), outcomes, _heading(outcomes[0], experiment.workload))
+    # NO_COLOR means no escape codes at all here, bold ones included.
+    console = Console(color_system=None if os.environ.get("NO_COLOR") else "auto")
+    print_summary(console, outcomes, _heading(outcomes[0], experiment))
 
 
-def _heading(outcome: Outcome, workload: Workload) -> str:
-    models = ", ".join(dict.fromkeys(gpu.model for gpu in outcome.node.gpus)) or "none"
-    pods = len({action.pod.key for action in workload.actions})
+def _heading(outcome: Outcome, experiment: Experiment) -> str:
+    models = ", ".join(dict.fromkeys(gpu.model for gpu in outcome.node.gpus))
+    flags = " ".join(f"--{name}={value}" for name, value in experiment.flags.items())
+    pods = len({action.pod.key for action in experiment.workload.actions})
     return (
-        f"{outcome.node.name}: {len(outcome.node.gpus)} GPUs ({models})\n"
-        f"{workload.source}: {pods} {'pod' if pods == 1 else 'pods'}"
+        f"node      {outcome.node.name}: {len(outcome.node.gpus)} x {models}\n"
+        f"plugin    {flags or 'with its defaults'}\n"
+        f"workload  {experiment.workload.source}: {pods} {'pod' if pods == 1 else 'pods'}"
     )

@@ -9,6 +9,7 @@ it to another node or kept it waiting.
 """
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from random import Random
 from typing import Any, TypeVar
 
 from gpustow.config import LoadedConfig, load_config
-from gpustow.errors import AdmissionError, GpustowError
+from gpustow.errors import AdmissionError, GpustowError, UsageError
 from gpustow.hardware.nodemodel import NodeModel
 from gpustow.hardware.simulated import SimulatedReader
+from gpustow.kubelet.socketfile import MAX_PATH_BYTES
 from gpustow.plugin import Supervisor
 from gpustow.resources import Catalog, build_catalog
 from gpustow.simulation.kubelet import AdmittedContainer, AdmittedPod, EmbeddedKubelet, Pod
@@ -31,6 +33,9 @@ POLICY_FLAG = "shared-devices-allocation-policy"
 
 REGISTRATION_SECONDS = 30.0
 """How long the plugin may take until kubelet knows all of its devices."""
+
+LONGEST_DIRECTORY = MAX_PATH_BYTES - len("/device-plugins/gpustow--0123456789.sock")
+"""How many bytes the path of the temporary directory may have, so that the plugin's sockets can be bound in it."""
 
 Progress = Callable[[int, int], None]
 """Is told after each action how many are done, and of how many."""
@@ -62,13 +67,14 @@ class Experiment:
     async def run(self, policy: str | None = None, progress: Progress = lambda _done, _total: None) -> Outcome:
         """Runs the workload once, and takes everything down again.
 
-        Raises ConfigError, HardwareError, NoDevicesError or KubeletDirectoryError, as the plugin does. A pod that is
-        refused is part of the outcome.
+        Raises ConfigError, HardwareError or NoDevicesError, as the plugin does, and UsageError if the temporary
+        directory's path is too long. A pod that is refused is part of the outcome.
         """
         loaded = self.config(policy)
         node = SimulatedReader(self.node_model).read()
         catalog = build_catalog(node, loaded.config)
         with tempfile.TemporaryDirectory(prefix="gpustow-", dir=self.parent) as directory:
+            _check_length(directory)
             async with EmbeddedKubelet(Path(directory), random=Random(self.seed)) as kubelet:  # noqa: S311 - to be repeated
                 supervisor = self._supervisor(policy, kubelet)
                 running = asyncio.create_task(supervisor.run(), name="supervisor")
@@ -94,6 +100,14 @@ class Experiment:
             lambda: load_config(flags if policy is None else {**flags, POLICY_FLAG: policy}, {}),
             lambda _config: SimulatedReader(self.node_model),
             random=Random(self.seed),  # noqa: S311 - to be repeated
+        )
+
+
+def _check_length(directory: str) -> None:
+    if len(os.fsencode(directory)) > LONGEST_DIRECTORY:
+        raise UsageError(
+            f"the temporary directory {directory} has a path too long for sockets in it",
+            advice="Set TMPDIR to a shorter one, such as /tmp.",
         )
 
 

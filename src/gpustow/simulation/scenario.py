@@ -41,4 +41,4 @@ pods:
     limits:
       {resource}: 1
 """
-    return parse_workload(text, "three pods of one device each")
+    return parse_workload(text, "built in")

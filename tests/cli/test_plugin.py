@@ -1,0 +1,102 @@
+"""The daemon as a process of its own, with an embedded kubelet to register with."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from gpustow.simulation.kubelet import Container, EmbeddedKubelet, Pod
+from tests.cli.commands import BIN, environment
+
+RESOURCE = "nvidia.com/gpu"
+
+
+@dataclass(slots=True)
+class Daemon:
+    process: asyncio.subprocess.Process
+    kubelet: EmbeddedKubelet
+    log: Path
+
+    def sockets(self) -> list[str]:
+        return sorted(path.name for path in self.kubelet.plugin_directory.glob("*.sock"))
+
+    async def logged(self, words: str, times: int = 1) -> None:
+        async with asyncio.timeout(20):
+            while self.log.read_text(encoding="utf-8").count(words) < times:  # noqa: ASYNC110 - a file sets no event
+                await asyncio.sleep(0.02)
+
+    async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return await asyncio.wait_for(self.process.wait(), 20)
+
+
+@asynccontextmanager
+async def daemon(
+    tmp_path: Path, *words: str, program: tuple[str, ...] = ("gpustow", "plugin")
+) -> AsyncIterator[Daemon]:
+    log = tmp_path / "log"
+    async with EmbeddedKubelet(tmp_path / "k", random=Random(1)) as kubelet:  # noqa: S311 - to be repeated
+        command = [str(BIN / program[0]), *program[1:]]
+        with log.open("wb") as stderr:
+            process = await asyncio.create_subprocess_exec(
+                *command, f"--kubelet-socket={kubelet.registration_socket}", *words, stderr=stderr, env=environment()
+            )
+        try:
+            yield Daemon(process, kubelet, log)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+async def test_the_daemon_serves_until_sigterm_and_leaves_nothing_of_its_own(tmp_path: Path) -> None:
+    async with daemon(tmp_path, "--node-model=a100-4-mig-5", "--mig-strategy=single") as running:
+        await running.kubelet.wait_for(RESOURCE, at_least=20)
+        admitted = await running.kubelet.admit(Pod("p", containers=(Container("main", {RESOURCE: 1}),)))
+        [device] = admitted.device_ids(RESOURCE)
+        assert admitted.container("main").envs == {"NVIDIA_VISIBLE_DEVICES": device}
+        assert len(running.sockets()) == 2
+        assert await running.stop() == 0
+        assert running.sockets() == ["kubelet.sock"]
+
+
+async def test_sighup_reads_configuration_and_node_again(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    text = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: %d}]}}"
+    config.write_text(text % 2, encoding="utf-8")
+    async with daemon(tmp_path, "--node-model=t4-4", f"--config-file={config}") as running:
+        await running.kubelet.wait_for(RESOURCE, at_least=8)
+        config.write_text(text % 3, encoding="utf-8")
+        running.process.send_signal(signal.SIGHUP)
+        await running.kubelet.wait_for(RESOURCE, at_least=12)
+        assert len(running.kubelet.registrations) == 1, "the resource stays registered"
+        assert await running.stop() == 0
+
+
+async def test_a_bad_reload_leaves_what_runs(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("version: v1", encoding="utf-8")
+    async with daemon(tmp_path, "--node-model=t4-4", f"--config-file={config}") as running:
+        await running.kubelet.wait_for(RESOURCE, at_least=4)
+        config.write_text("version: v2", encoding="utf-8")
+        running.process.send_signal(signal.SIGHUP)
+        await running.logged("v2")
+        assert running.kubelet.allocatable() == {RESOURCE: 4}
+        assert await running.stop() == 0
+
+
+async def test_an_interrupt_ends_it_as_well(tmp_path: Path) -> None:
+    async with daemon(tmp_path, "--node-model=t4-4", program=("nvidia-device-plugin",)) as running:
+        await running.kubelet.wait_for(RESOURCE, at_least=4)
+        assert await running.stop(signal.SIGINT) == 0
+
+
+async def test_without_a_driver_it_waits_if_it_is_told_to(tmp_path: Path) -> None:
+    async with daemon(tmp_path, "--fail-on-init-error=false") as running:
+        await running.logged("Looking again")
+        assert running.process.returncode is None
+        assert running.sockets() == ["kubelet.sock"]
+        assert await running.stop() == 0

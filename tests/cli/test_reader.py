@@ -1,0 +1,27 @@
+import pytest
+
+from gpustow.cli.reader import reader_maker
+from gpustow.config import Config
+from gpustow.errors import HardwareError, NodeModelError
+
+CONFIG = Config()
+
+
+def test_a_node_model_is_read_in_place_of_the_machine() -> None:
+    node = reader_maker("t4-4", {})(CONFIG).read()
+    assert (node.name, len(node.gpus)) == ("t4-4", 4)
+
+
+def test_a_bad_node_model_is_refused_before_anything_reads_it() -> None:
+    with pytest.raises(NodeModelError):
+        reader_maker("none", {})
+
+
+def test_without_one_the_driver_is_read() -> None:
+    with pytest.raises(HardwareError, match="driver"):
+        reader_maker(None, {"NODE_NAME": "node-1"})(CONFIG).read()
+
+
+def test_a_reload_reads_with_the_same_reader_so_that_the_schedule_of_faults_goes_on() -> None:
+    make = reader_maker("t4-4", {})
+    assert make(CONFIG) is make(CONFIG)

@@ -1,0 +1,201 @@
+"""`gpustow simulate`, as a program of its own where the terminal matters and in this process where not."""
+
+import json
+import logging
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpustow.cli import main
+from gpustow.version import __version__
+from tests.cli.commands import BIN, Ended, environment, run
+
+SENTENCE = "distributed leaves 1 GPU wholly free, packed leaves 3."
+
+
+@pytest.fixture(autouse=True)
+def _root_logger_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
+
+
+@pytest.fixture
+def simulate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    def call(*words: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["gpustow", "simulate", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        code = ended.value.code
+        return Ended(code if isinstance(code, int) else 0, captured.out, captured.err)
+
+    return call
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_without_arguments_it_shows_the_first_scenario() -> None:
+    ended = run("gpustow", "simulate")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines()[-1] == SENTENCE
+    assert "nvidia.com/gpu  20 devices" in ended.out
+    assert "NVIDIA_VISIBLE_DEVICES=MIG-" in ended.out
+    assert "GPU 0 │ A │ B │ C │   │   │ 3 of 5" in ended.out
+    assert "\x1b" not in ended.out
+
+
+def test_a_terminal_gets_colours_unless_it_wants_none() -> None:
+    assert "\x1b[" in in_terminal()
+    assert "\x1b[" not in in_terminal(NO_COLOR="1")
+
+
+def in_terminal(**env: str) -> str:
+    """What the command writes to a terminal, without a terminal for its progress."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [str(BIN / "gpustow"), "simulate", "--policy=packed"],
+        stdout=slave,
+        stderr=subprocess.DEVNULL,
+        env=environment({"TERM": "xterm-256color"} | env),
+    )
+    os.close(slave)
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(master, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+    os.close(master)
+    assert process.wait(30) == 0
+    return b"".join(chunks).decode()
+
+
+def test_json_is_by_policy(simulate: Callable[..., Ended]) -> None:
+    report: dict[str, Any] = json.loads(simulate("-o", "json").out)
+    assert {policy: result["wholly_free_gpus"] for policy, result in report.items()} == {"distributed": 1, "packed": 3}
+    [first, *_] = report["packed"]["pods"]
+    assert first["envs"] == {"NVIDIA_VISIBLE_DEVICES": first["device_ids"][0]}
+
+
+def test_policies_named_twice_run_once(simulate: Callable[..., Ended]) -> None:
+    report = json.loads(simulate("-o", "json", "--policy=packed", "--policy=packed").out)
+    assert list(report) == ["packed"]
+
+
+def test_another_node_is_simulated_with_pods_that_ask_for_what_it_has(
+    simulate: Callable[..., Ended], tmp_path: Path
+) -> None:
+    model = write(
+        tmp_path / "node.yaml",
+        """
+name: mixed
+gpus:
+  - model: NVIDIA A100-SXM4-40GB
+    mig: {devices: [{profile: 1g.5gb, count: 3}, {profile: 2g.10gb}]}
+""",
+    )
+    report = json.loads(simulate("--node-model", model, "-o", "json", "--policy=packed").out)["packed"]
+    assert report["resources"].keys() == {"nvidia.com/mig-1g.5gb", "nvidia.com/mig-2g.10gb"}
+    assert {pod["phase"] for pod in report["pods"]} == {"running"}
+
+
+def test_a_configuration_brings_its_own_policy_and_replicas(simulate: Callable[..., Ended], tmp_path: Path) -> None:
+    config = write(
+        tmp_path / "config.yaml",
+        """
+flags: {plugin: {sharedDevicesAllocationPolicy: packed}}
+sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}
+""",
+    )
+    report = json.loads(simulate("--node-model=t4-4", f"--config={config}", "-o", "json").out)
+    assert list(report) == ["packed"]
+    assert report["packed"]["resources"] == {"nvidia.com/gpu": {"capacity": 16, "allocatable": 16}}
+    assert report["packed"]["wholly_free_gpus"] == 3
+
+
+@pytest.mark.parametrize(("words", "code"), [([], 0), (["--strict"], 8)])
+def test_a_refused_pod_is_shown_and_is_an_error_only_if_asked(
+    simulate: Callable[..., Ended], tmp_path: Path, words: list[str], code: int
+) -> None:
+    pods = write(tmp_path / "pods.yaml", "pods: [{name: big, limits: {nvidia.com/gpu: 21}}]")
+    ended = simulate(f"--pods={pods}", "--policy=packed", *words)
+    assert ended.code == code
+    assert "default/big  refused (" in ended.out
+    assert ended.err == ("" if code == 0 else "gpustow: pods were refused: default/big\n")
+
+
+def test_a_strict_run_without_refusals_is_fine(simulate: Callable[..., Ended]) -> None:
+    assert simulate("--strict", "--policy=packed").code == 0
+
+
+def test_warnings_are_told_once_and_not_among_the_data(simulate: Callable[..., Ended], tmp_path: Path) -> None:
+    config = write(tmp_path / "config.yaml", "flags: {migStrategy: single, nvidiaDriverRoot: /driver}")
+    ended = simulate(f"--config={config}", "--policy=packed", "--policy=distributed", "-o", "json")
+    assert ended.err.count("warning: ") == 1
+    assert "nvidiaDriverRoot" in ended.err
+    json.loads(ended.out)
+
+
+def test_logs_can_be_watched(simulate: Callable[..., Ended]) -> None:
+    assert "nvidia.com/gpu is streaming" in simulate("--log-level=info", "--policy=packed").err
+
+
+def test_progress_is_drawn_for_people_only(simulate: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpustow.cli.simulate._somebody_looks", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    ended = simulate("--policy=packed", "-o", "json")
+    assert ended.code == 0
+    json.loads(ended.out)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--policy=tight"], 3, "tight"),
+        (["--node-model=none"], 4, "node model none is refused"),
+        (["--pods=/none.yaml"], 4, "workload /none.yaml is refused"),
+        (["--config=/none.yaml"], 3, "configuration file /none.yaml is refused"),
+        (["--output=xml"], 2, "xml"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_starts(
+    simulate: Callable[..., Ended], words: list[str], code: int, told: str
+) -> None:
+    ended = simulate(*words)
+    assert (ended.code, ended.out) == (code, "")
+    assert told in ended.err
+
+
+@pytest.mark.parametrize("command", [[], ["simulate"], ["plugin"]])
+def test_help_has_an_example(command: list[str]) -> None:
+    ended = run("gpustow", *command, "--help")
+    assert ended.code == 0
+    assert "Examples:" in ended.out
+    assert ended.err == ""
+
+
+def test_without_a_command_there_is_help() -> None:
+    ended = run("gpustow")
+    assert ended.code == 2
+    assert "simulate" in ended.out + ended.err
+
+
+@pytest.mark.parametrize(
+    "words", [["gpustow", "--version"], ["gpustow", "plugin", "-v"], ["nvidia-device-plugin", "-v"]]
+)
+def test_every_program_tells_its_version(words: list[str]) -> None:
+    assert run(*words).out == f"{__version__}\n"
