@@ -99,7 +99,7 @@ def counts(placement: Placement, gpus: int) -> list[int]:
     return [placement.per_gpu.get(gpu, 0) for gpu in range(gpus)]
 
 
-def ask(  # noqa: PLR0913 - one keyword for each thing that a state has
+def ask(
     policy: str,
     devices: Sequence[Device],
     size: int,

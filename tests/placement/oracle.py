@@ -1,29 +1,31 @@
 """The objectives of the policies by brute force, written from their definition and from nothing of the engine.
 
-A scene is a node in plain numbers. Every way to put the slots onto the GPUs is valued line by line with exact
-fractions, and the best one is the answer.
+A scene is a node in plain numbers. Every way to put the slots onto the GPUs is valued line by line, with shares as
+whole multiples of a small part of a GPU, and the best one is the answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 Counts = tuple[int, ...]
-Key = tuple[object, ...]
+Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Scene:
     """One entry a GPU: free slots, share of a slot, load before (must-include counted), must-include's slots.
 
+    Shares and loads are in parts of a GPU, all of one size.
+
     `taken` are used slots of the resource, `links` the score matrix, `numa` the NUMA nodes, `island` the NVLink island.
     """
 
     size: int
     free: Counts
-    share: tuple[Fraction, ...]
-    load: tuple[Fraction, ...]
+    share: Counts
+    load: Counts
     must: Counts
     taken: Counts
     links: tuple[tuple[int, ...], ...]
@@ -56,7 +58,7 @@ def all_counts(free: Sequence[int], wanted: int) -> Iterator[Counts]:
             yield (count, *rest)
 
 
-def _descending(values: Sequence[Fraction] | Sequence[int]) -> tuple[Fraction | int, ...]:
+def _descending(values: Sequence[int]) -> Counts:
     return tuple(sorted(values, reverse=True))
 
 
@@ -69,7 +71,7 @@ def _idle_opened(scene: Scene, counts: Counts) -> int:
     return sum(1 for gpu in scene.gpus if counts[gpu] and scene.load[gpu] == 0 and not scene.must[gpu])
 
 
-def _left(scene: Scene, counts: Counts) -> list[Fraction]:
+def _left(scene: Scene, counts: Counts) -> list[int]:
     return [(scene.free[gpu] - counts[gpu]) * scene.share[gpu] for gpu in scene.gpus]
 
 
@@ -86,7 +88,7 @@ def packed(scene: Scene, counts: Counts) -> Key:
     )
 
 
-def _levels(scene: Scene, counts: Counts) -> tuple[Fraction | int, ...]:
+def _levels(scene: Scene, counts: Counts) -> Counts:
     return _descending(
         [scene.load[gpu] + scene.share[gpu] * slot for gpu in scene.gpus for slot in range(1, counts[gpu] + 1)]
     )
@@ -140,7 +142,7 @@ def ranked(scene: Scene, key: Callable[[Scene, Counts], Key | None], cap: int | 
         for counts in all_counts(scene.free, scene.wanted)
         if (value := key(scene, counts)) is not None and (cap is None or keeps_cap(scene, counts, cap))
     ]
-    return [counts for _, counts in sorted(valued)]  # type: ignore[type-var] - keys of one policy compare
+    return [counts for _, counts in sorted(valued)]
 
 
 def partitions(gpus: Sequence[int], size: int, *, short_allowed: bool = True) -> Iterator[list[tuple[int, ...]]]:
@@ -168,7 +170,7 @@ def aligned(scene: Scene) -> list[tuple[int, ...]]:
     if scene.size == 1:
         for gpu in sorted(must) or offered:
             best[gpu,] = (sum(scene.links[gpu][other] for other in offered if other != gpu), gpu)
-        return sorted(best, key=lambda chosen: best[chosen])  # type: ignore[arg-type, return-value] - as above
+        return sorted(best, key=lambda chosen: best[chosen])
     for division in partitions(offered, scene.size):
         full = [part for part in division if len(part) == scene.size]
         total = sum(map(scene.link_score, division))
@@ -182,5 +184,5 @@ def aligned(scene: Scene) -> list[tuple[int, ...]]:
                     len({scene.numa[gpu] for gpu in part}),
                     part,
                 )
-                best[part] = min(best.get(part, key), key)  # type: ignore[type-var] - as above
-    return sorted(best, key=lambda chosen: best[chosen])  # type: ignore[arg-type, return-value] - as above
+                best[part] = min(best.get(part, key), key)
+    return sorted(best, key=lambda chosen: best[chosen])

@@ -28,6 +28,9 @@ LINES = (
     COUNTS,
 )
 
+SINGLE_STEPS = 2_000
+"""The most sets among which the best single one is looked for, where divisions cannot all be valued."""
+
 LONE_LINES = (Line("links given up", "it gives up links worth {} to the other GPUs offered"), COUNTS)
 
 
@@ -122,7 +125,7 @@ def _from_tables(state: State, candidates: Sequence[int], size: int) -> Solution
 def _from_swaps(state: State, size: int) -> tuple[list[int], int]:
     """The sets that could be the answer in the divisions that the bounded search meets, from the best; its steps."""
     must, may = state.must_mask, state.mask(state.limit)
-    single = choose(state, must, state.fabric.positions(may), state.wanted)
+    single = choose(state, must, state.fabric.positions(may), state.wanted, most=SINGLE_STEPS)
     values: set[tuple[int, int, int, int, int]] = set()
     weighed = single.weighed
     task = Task(state.fabric, _offered(state), must, may, size)

@@ -95,6 +95,8 @@ class Inventory:
         self.uneven: tuple[bool, ...] = tuple(len(set(self.shares[gpu.start : gpu.stop])) > 1 for gpu in slots)
 
         self.fabric: Fabric = fabric_of(self._matrix(links))
+        if self.whole_gpus:
+            _ = self.fabric.partitions  # filled now, not during the first request
         self.numa_groups: tuple[int, ...] = _numa_groups(numa_nodes, self.fabric)
         self.numa_labels: tuple[int, ...] = tuple(
             next(label for label, mask in enumerate(self.numa_groups) if mask & bit) for bit in self.fabric.bits

@@ -94,10 +94,11 @@ class Choice:
     exact: bool = True
 
 
-def choose(state: State, base: int, candidates: Sequence[int], size: int) -> Choice:
+def choose(state: State, base: int, candidates: Sequence[int], size: int, most: int | None = None) -> Choice:
     """The `size` candidates that link best with each other and with `base`.
 
-    Then fewer NUMA nodes, then the lowest indices. The candidates must not lie in `base`.
+    Then fewer NUMA nodes, then the lowest indices. The candidates must not lie in `base`. At most `most` sets are
+    enumerated, as many as the fabric's step budget allows where it is not given.
     """
     bits = state.fabric.bits
     if size in (0, len(candidates)):
@@ -105,7 +106,7 @@ def choose(state: State, base: int, candidates: Sequence[int], size: int) -> Cho
     classes = classes_of(state, candidates, lambda _: None)
     if len(classes) == 1:
         return Choice(sum(bits[position] for position in classes[0][:size]), 1)
-    if sets_number(classes, size) > state.fabric.step_budget:
+    if sets_number(classes, size) > (state.fabric.step_budget if most is None else most):
         return _climb(state, base, candidates, size)
     masks = masks_of(state.fabric, classes, size)
     scores = state.fabric.scores([base | mask for mask in masks])

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from gpustow.placement.fabric import Fabric
 
-SWAP_STEPS = 2_500
-"""The most swaps that are tried in one search, about 4 ms."""
+SWAP_STEPS = 2_000
+"""The most swaps that are tried in one search, about 3 ms."""
 
 TURNS = 4
 """How often each seed is started from."""
