@@ -1,6 +1,7 @@
 """Kubelet's device manager and Topology Manager without a wire: fake plugins, pods in a list, a clock by hand."""
 
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from random import Random
 
@@ -146,8 +147,8 @@ class Core:
         if pod.uid not in self.active:
             self.active.append(pod.uid)
 
-    def held(self, pod: Pod, container: str = "main", resource: str = THING) -> set[str]:
-        return self.manager.state.holdings.ids(pod.uid, container, resource) or set()
+    def held(self, pod: Pod, container: str = "main", resource: str = THING) -> AbstractSet[str]:
+        return self.manager.state.holdings.ids(pod.uid, container, resource) or frozenset()
 
     def asked(self) -> list[tuple[str, str, int]]:
         """The calls of GetPreferredAllocation as `("d0 d1", "", 1)`."""

@@ -59,7 +59,7 @@ async def test_the_plugin_is_asked_even_when_there_is_no_real_choice() -> None:
 
 
 async def test_a_plugin_without_the_option_is_not_asked_and_the_choice_is_arbitrary() -> None:
-    outcomes = set()
+    outcomes: set[str] = set()
     for seed in range(8):
         core = Core(seed)
         core.plug(listed("d0 d1 d2"), options=PluginOptions())

@@ -97,7 +97,8 @@ def test_wrong_content_counts_for_nothing_even_with_the_right_checksum(tmp_path:
     assert isinstance(wrong, dict)
     data = {"PodDeviceEntries": [RAW], "RegisteredDevices": {}, **wrong}
     checkpoint = Checkpoint(tmp_path)
-    checkpoint.path.write_text(json.dumps({"Data": data, "Checksum": _checksum(data)}))
+    text = json.dumps(data)
+    checkpoint.path.write_text(f'{{"Data":{text},"Checksum":{_checksum(text)}}}')
     assert same(checkpoint.load())
 
 

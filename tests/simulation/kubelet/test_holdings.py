@@ -23,12 +23,12 @@ def test_entries_come_out_as_they_went_in() -> None:
 
 def test_a_later_line_replaces_the_one_for_the_same_container_and_resource() -> None:
     holdings = Holdings([*BOOKS, entry("b", "one", "d4")])
-    assert holdings.ids("b", "one", THING) == {"d4"}
+    assert holdings.ids("b", "one", THING) == frozenset({"d4"})
 
 
 def test_nothing_recorded_is_something_else_than_nothing_held() -> None:
     holdings = Holdings([entry("a", "one", "")])
-    assert holdings.ids("a", "one", THING) == set()
+    assert holdings.ids("a", "one", THING) == frozenset()
     assert holdings.ids("a", "two", THING) is None
     assert holdings.ids("z", "one", THING) is None
 

@@ -1,4 +1,4 @@
-from gpustow.simulation.kubelet.journal import LENGTH, Journal, PreferenceAsked
+from gpustow.simulation.kubelet.journal import PREFERENCES_LENGTH, Journal, PreferenceAsked
 from tests.simulation.kubelet.core import THING
 
 
@@ -8,8 +8,8 @@ def asked(size: int) -> PreferenceAsked:
 
 def test_a_long_run_keeps_the_last_entries() -> None:
     journal = Journal()
-    journal.preferences.extend(asked(size) for size in range(LENGTH + 5))
-    assert len(journal.preferences) == LENGTH
+    journal.preferences.extend(asked(size) for size in range(PREFERENCES_LENGTH + 5))
+    assert len(journal.preferences) == PREFERENCES_LENGTH
     assert journal.preferences[0] == asked(5)
 
 

@@ -32,11 +32,29 @@ class Remembered:
     resources: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What was held when a line of the file was made, and the line."""
+
+    held: Held
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    """The set of healthy devices that a part of the file was made from, which is never changed, and that part."""
+
+    ids: set[str]
+    text: str
+
+
 class Checkpoint:
-    """The file in a directory."""
+    """The file in a directory. What has not changed since the last save is not made again."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / FILE
+        self._lines: dict[tuple[str, str, str], _Line] = {}
+        self._registered: dict[str, _Registered] = {}
 
     def exists(self) -> bool:
         """Whether kubelet has ever run here."""
@@ -44,42 +62,58 @@ class Checkpoint:
 
     def save(self, state: DeviceState) -> None:
         """Replaces the file in one step."""
-        data = _encode(state)
-        text = json.dumps({"Data": data, "Checksum": _checksum(data)}, separators=(",", ":"))
+        self._lines = dict(map(self._line, state.holdings.entries()))
+        entries = ",".join(line.text for line in self._lines.values())
+        self._registered = dict(map(self._registered_line, state.table.healthy.items()))
+        registered = ",".join(line.text for line in self._registered.values())
+        data = f'{{"PodDeviceEntries":[{entries}],"RegisteredDevices":{{{registered}}}}}'
         new = self.path.with_name(f".{self.path.name}")
-        new.write_text(text, encoding="utf-8")
+        new.write_text(f"{_START}{data}{_MIDDLE}{_checksum(data)}{_END}", encoding="utf-8")
         new.replace(self.path)
+
+    def _line(self, entry: Entry) -> tuple[tuple[str, str, str], _Line]:
+        key = (entry.pod_uid, entry.container, entry.resource)
+        known = self._lines.get(key)
+        return key, known if known is not None and known.held is entry.held else _Line(entry.held, _encode(entry))
+
+    def _registered_line(self, item: tuple[str, set[str]]) -> tuple[str, _Registered]:
+        resource, ids = item
+        known = self._registered.get(resource)
+        if known is not None and known.ids is ids:
+            return resource, known
+        return resource, _Registered(ids, f"{_json(resource)}:{_json(sorted(ids))}")
 
     def load(self) -> Remembered:
         """What the file says; nothing if it is missing or damaged."""
         try:
-            document = json.loads(self.path.read_text(encoding="utf-8"))
-            data = document["Data"]
-            if document["Checksum"] != _checksum(data):
-                return Remembered()
-            return _decode(data)
+            text = self.path.read_text(encoding="utf-8")
+            data, _, checksum = text.removeprefix(_START).removesuffix(_END).rpartition(_MIDDLE)
+            return _decode(json.loads(data)) if int(checksum) == _checksum(data) else Remembered()
         except (OSError, ValueError, KeyError, TypeError, AttributeError, DecodeError):
             return Remembered()
 
 
-def _checksum(data: Any) -> int:
-    return zlib.crc32(json.dumps(data, sort_keys=True, separators=(",", ":")).encode())
+_START, _MIDDLE, _END = '{"Data":', ',"Checksum":', "}"
 
 
-def _encode(state: DeviceState) -> dict[str, Any]:
-    return {
-        "PodDeviceEntries": [
-            {
-                "PodUID": entry.pod_uid,
-                "ContainerName": entry.container,
-                "ResourceName": entry.resource,
-                "DeviceIDs": {str(node): list(ids) for node, ids in entry.held.by_node.items()},
-                "AllocResp": base64.b64encode(entry.held.answer.to_message().SerializeToString()).decode(),
-            }
-            for entry in state.holdings.entries()
-        ],
-        "RegisteredDevices": {resource: sorted(ids) for resource, ids in state.table.healthy.items()},
-    }
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _checksum(data: str) -> int:
+    return zlib.crc32(data.encode())
+
+
+def _encode(entry: Entry) -> str:
+    return _json(
+        {
+            "PodUID": entry.pod_uid,
+            "ContainerName": entry.container,
+            "ResourceName": entry.resource,
+            "DeviceIDs": {str(node): ids for node, ids in entry.held.by_node.items()},
+            "AllocResp": base64.b64encode(entry.held.answer.to_message().SerializeToString()).decode(),
+        }
+    )
 
 
 def _decode(data: Any) -> Remembered:

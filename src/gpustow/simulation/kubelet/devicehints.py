@@ -5,6 +5,7 @@ devices already, as after a restart of kubelet, gets hints from these alone. The
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from gpustow.simulation.kubelet.pod import Container, Pod, effective_limits
@@ -26,7 +27,7 @@ class DeviceHints:
             resource: self._hints(
                 resource,
                 size,
-                self.state.holdings.ids(pod.uid, container.name, resource) or set(),
+                self.state.holdings.ids(pod.uid, container.name, resource) or frozenset(),
                 pool.get(resource, set()),
             )
             for resource, size in container.limits.items()
@@ -41,7 +42,9 @@ class DeviceHints:
             if self.state.knows(resource)
         }
 
-    def _hints(self, resource: str, size: int, held: set[str], reusable: set[str]) -> tuple[Hint, ...] | None:
+    def _hints(
+        self, resource: str, size: int, held: AbstractSet[str], reusable: AbstractSet[str]
+    ) -> tuple[Hint, ...] | None:
         if not self.state.table.has_topology(resource):
             return None
         listed = self.state.table.listed[resource]

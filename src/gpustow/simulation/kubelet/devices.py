@@ -38,7 +38,8 @@ class PluginDevice:
 class DeviceTable:
     """The devices by resource.
 
-    `healthy` has a key for each resource that is registered, or was named in the checkpoint, even with no device.
+    `healthy` has a key for each resource that is registered, or was named in the checkpoint, even with no device. Its
+    sets are replaced, never changed.
     """
 
     def __init__(self, *, empty_topology_is_none: bool = True) -> None:

@@ -5,7 +5,7 @@ hands the stored answer to every later start of the container.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpustow.simulation.kubelet.answer import ContainerAnswer
 
@@ -17,16 +17,15 @@ NO_NODE = -1
 class Held:
     """The devices of one resource that a container holds, by NUMA node as it was at the allocation.
 
-    A device near two nodes is under both.
+    A device near two nodes is under both; `ids` has each once.
     """
 
     by_node: Mapping[int, tuple[str, ...]]
     answer: ContainerAnswer
+    ids: frozenset[str] = field(init=False, repr=False, compare=False)
 
-    @property
-    def ids(self) -> set[str]:
-        """The ids, each once."""
-        return {device for ids in self.by_node.values() for device in ids}
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", frozenset(device for ids in self.by_node.values() for device in ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Holdings:
         """What a container holds, by resource."""
         return self._held.get(uid, {}).get(container, {})
 
-    def ids(self, uid: str, container: str, resource: str) -> set[str] | None:
+    def ids(self, uid: str, container: str, resource: str) -> frozenset[str] | None:
         """The ids of a resource that a container holds; None if nothing was ever recorded."""
         held = self.of_container(uid, container).get(resource)
         return None if held is None else held.ids
@@ -84,8 +83,10 @@ class Holdings:
     def allocated(self) -> dict[str, set[str]]:
         """All ids that are held, by resource."""
         allocated: dict[str, set[str]] = {}
-        for entry in self.entries():
-            allocated.setdefault(entry.resource, set()).update(entry.held.ids)
+        for containers in self._held.values():
+            for resources in containers.values():
+                for resource, held in resources.items():
+                    allocated.setdefault(resource, set()).update(held.ids)
         return allocated
 
     def holder(self, device: str) -> tuple[str, str] | None:

@@ -1,6 +1,6 @@
 """What the embedded kubelet has done, for a test to look at: the calls it made, and what it decided and why.
 
-Each list keeps its last 10,000 entries, so that a long run does not grow.
+Each list keeps its last 10,000 entries (1,000 of the preferences, which are long), so that a long run does not grow.
 """
 
 from collections import deque
@@ -10,6 +10,7 @@ from gpustow.simulation.kubelet.endpoint import PluginOptions
 from gpustow.simulation.kubelet.topology.hints import Hint, Hints
 
 LENGTH = 10_000
+PREFERENCES_LENGTH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Journal:
     """The last entries of each kind, oldest first."""
 
     registrations: deque[Registered] = field(default_factory=lambda: deque(maxlen=LENGTH))
-    preferences: deque[PreferenceAsked] = field(default_factory=lambda: deque(maxlen=LENGTH))
+    preferences: deque[PreferenceAsked] = field(default_factory=lambda: deque(maxlen=PREFERENCES_LENGTH))
     allocations: deque[AllocateCalled] = field(default_factory=lambda: deque(maxlen=LENGTH))
     decisions: deque[TopologyDecided] = field(default_factory=lambda: deque(maxlen=LENGTH))
 
