@@ -1,5 +1,6 @@
 """A machine with the fake library: a driver root, /sys and /proc as the reader sees them, and what goes wrong."""
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -39,10 +40,17 @@ class FakeDriver:
         }
 
     def show(self, model: NodeModel) -> None:
-        """The machine is this one from now on."""
+        """The machine is this one from now on; what went wrong before still does."""
         self._model = model
         _write_system_files(self.system_root, model)
         self._write()
+
+    def renew(self, model: NodeModel) -> None:
+        """Another machine, on which nothing went wrong yet."""
+        shutil.rmtree(self.system_root)
+        self._faults.clear()
+        self._events.clear()
+        self.show(model)
 
     def lose(self, gpu: int) -> None:
         """The GPU with this index is lost for every call."""
@@ -78,6 +86,8 @@ class FakeDriver:
 
     def counts(self) -> Counter[tuple[str, int]]:
         """How often each call was made for each GPU (-1: none), as of the last nvmlShutdown or end of a process."""
+        if not self.counts_file.exists():
+            return Counter()
         lines = (line.split() for line in self.counts_file.read_text().splitlines())
         return Counter({(call, int(gpu)): int(times) for call, gpu, times in lines})
 

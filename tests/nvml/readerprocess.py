@@ -2,13 +2,16 @@
 
 import multiprocessing
 import os
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
 from gpustow.errors import HardwareError
 from gpustow.hardware.node import Node
+from gpustow.hardware.nodemodel import NodeModel
 from gpustow.hardware.nvml import NvmlReader, Places
 from tests.nvml.fakedriver import FakeDriver
 
@@ -16,16 +19,20 @@ _PATIENCE = 60.0
 
 
 class ReaderProcess:
-    """Reads the fake machine, as often as asked, with one reader; `call` runs a function of a module there."""
+    """Reads a fake machine, as often as asked, with one reader; `start` begins anew with another machine.
 
-    def __init__(self, driver: FakeDriver, *, name: str = "node", deadline: float = 30.0) -> None:
+    Starting a process takes longer than most tests, so tests share one and start anew in it.
+    """
+
+    def __init__(self, driver: FakeDriver) -> None:
+        self.driver = driver
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(theirs, driver.environment, _places(driver), name, deadline)
-        )
+        self._process = context.Process(target=_serve, args=(theirs, driver.environment))
         self._process.start()
         theirs.close()
+        self._counted: Counter[tuple[str, int]] = Counter()
+        self._renew("node", 30.0)
 
     def __enter__(self) -> Self:
         return self
@@ -38,10 +45,20 @@ class ReaderProcess:
         self._process.join(_PATIENCE)
         self._process.close()
 
+    def start(self, model: NodeModel, *, deadline: float = 30.0) -> None:
+        """A machine as the model describes it, and a new reader for it."""
+        self.driver.renew(model)
+        self._counted = self.driver.counts()
+        self._renew(model.name, deadline)
+
     def read(self) -> Node:
         """One reading. Raises HardwareError."""
         node: Node = self.call(_read)
         return node
+
+    def counts(self) -> Counter[tuple[str, int]]:
+        """How often each call was made for each GPU since `start`, as of the end of the last reading."""
+        return self.driver.counts() - self._counted
 
     def call(self, function: Callable[[NvmlReader], Any]) -> Any:
         """What a function returns or raises that is called with the reader there."""
@@ -55,18 +72,23 @@ class ReaderProcess:
             raise result
         return result
 
+    def _renew(self, name: str, deadline: float) -> None:
+        places = Places(str(self.driver.driver_root), self.driver.system_root)
+        self.call(partial(_set_up, name=name, places=places, deadline=deadline))
 
-def _places(driver: FakeDriver) -> Places:
-    return Places(str(driver.driver_root), driver.system_root)
+
+def _set_up(reader: NvmlReader, *, name: str, places: Places, deadline: float) -> None:
+    """Makes the reader another one."""
+    reader.__init__(name, places, deadline=deadline)  # type: ignore[misc] # as if it were made anew
 
 
 def _read(reader: NvmlReader) -> Node:
     return reader.read()
 
 
-def _serve(pipe: Connection, environment: dict[str, str], places: Places, name: str, deadline: float) -> None:
+def _serve(pipe: Connection, environment: dict[str, str]) -> None:
     os.environ.update(environment)
-    reader = NvmlReader(name, places, deadline=deadline)
+    reader = NvmlReader("node")
     while (function := pipe.recv()) is not None:
         try:
             result: Any = function(reader)

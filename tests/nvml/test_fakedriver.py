@@ -1,29 +1,22 @@
 """The fake library does what it is told, as nvidia-ml-py sees it; each function here runs in a process that has it."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpustow.hardware.nodemodel import load_node_model, parse_node_model
 from gpustow.hardware.nvml import NvmlReader
-from tests.nvml.fakedriver import ANY_CALL, NO_INSTANCE, FakeDriver
+from tests.nvml.fakedriver import ANY_CALL, NO_INSTANCE
 from tests.nvml.readerprocess import ReaderProcess
 
 XID, DOUBLE_BIT_ECC = 0x8, 0x2
 
 
 @pytest.fixture
-def driver(tmp_path: Path) -> FakeDriver:
-    return FakeDriver(tmp_path, load_node_model("a100-4-mig-5"))
-
-
-@pytest.fixture
-def process(driver: FakeDriver) -> Iterator[ReaderProcess]:
-    with ReaderProcess(driver) as process:
-        process.read()
-        yield process
+def process(machine: ReaderProcess) -> ReaderProcess:
+    machine.start(load_node_model("a100-4-mig-5"))
+    machine.read()
+    return machine
 
 
 def _pynvml() -> Any:
@@ -101,41 +94,41 @@ def _mig_identities(_: NvmlReader) -> dict[str, Any]:
     return answers
 
 
-def test_a_call_fails_for_one_gpu_from_the_call_that_is_named(driver: FakeDriver, process: ReaderProcess) -> None:
+def test_a_call_fails_for_one_gpu_from_the_call_that_is_named(process: ReaderProcess) -> None:
     name = "NVIDIA A100-SXM4-40GB"
-    driver.fail("nvmlDeviceGetName", 999, gpu=2, start=2)
+    process.driver.fail("nvmlDeviceGetName", 999, gpu=2, start=2)
     assert process.call(_names) == [name] * 4
     assert process.call(_names) == [name, name, 999, name]
-    driver.heal()
+    process.driver.heal()
     assert process.call(_names) == [name] * 4
 
 
-def test_any_call_fails_for_all(driver: FakeDriver, process: ReaderProcess) -> None:
-    driver.fail(ANY_CALL, 4, gpu=1)
+def test_any_call_fails_for_all(process: ReaderProcess) -> None:
+    process.driver.fail(ANY_CALL, 4, gpu=1)
     assert [type(answer) for answer in process.call(_names)] == [str, int, str, str]
 
 
-def test_a_gpu_can_be_lost_while_a_process_runs(driver: FakeDriver, process: ReaderProcess) -> None:
-    driver.lose(3)
+def test_a_gpu_can_be_lost_while_a_process_runs(process: ReaderProcess) -> None:
+    process.driver.lose(3)
     assert process.call(_names)[3] == 15
 
 
-def test_the_mig_layout_can_change_while_a_process_runs(driver: FakeDriver, process: ReaderProcess) -> None:
+def test_the_mig_layout_can_change_while_a_process_runs(process: ReaderProcess) -> None:
     model = load_node_model("a100-4-mig-5")
     text = "name: n\ngpus: [{model: NVIDIA A100-SXM4-40GB, mig: {devices: [3g.20gb, 2g.10gb]}}]"
     assert len(process.read().gpus) == len(model.node.gpus)
-    driver.show(parse_node_model(text, "n"))
+    process.driver.show(parse_node_model(text, "n"))
     (gpu,) = process.read().gpus
     assert [device.profile.name for device in gpu.mig_devices] == ["3g.20gb", "2g.10gb"]
 
 
-def test_events_reach_those_that_registered_for_their_kind(driver: FakeDriver, process: ReaderProcess) -> None:
+def test_events_reach_those_that_registered_for_their_kind(process: ReaderProcess) -> None:
     gpus = load_node_model("a100-4-mig-5").node.gpus
     assert process.call(_events) == []
-    driver.event(XID, 79, gpu=1)
-    driver.event(DOUBLE_BIT_ECC, 0, gpu=1)
-    driver.event(XID, 31, gpu=2, gpu_instance=7, compute=0)
-    driver.event(XID, 62)
+    process.driver.event(XID, 79, gpu=1)
+    process.driver.event(DOUBLE_BIT_ECC, 0, gpu=1)
+    process.driver.event(XID, 31, gpu=2, gpu_instance=7, compute=0)
+    process.driver.event(XID, 62)
     assert process.call(_events) == [
         (gpus[1].uuid, XID, 79, NO_INSTANCE, NO_INSTANCE),
         (gpus[2].uuid, XID, 31, 7, 0),

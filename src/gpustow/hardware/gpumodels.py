@@ -24,7 +24,10 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class GpuModel:
-    """A GPU model by the name that NVML gives it. `memory_mib` is None where NVML does not tell (Tegra)."""
+    """A GPU model by the name that NVML gives it. `memory_mib` is None where NVML does not tell (Tegra).
+
+    `mig_profiles` are in the order of NVML's enumeration.
+    """
 
     name: str
     memory_mib: int | None
@@ -92,7 +95,7 @@ _BLACKWELL_SM = (18, 18, 18, 36, 54, 72, 126)
 def _profiles(
     shapes: Sequence[_Shape], total_mib: int, sizes: Sequence[int], multiprocessors: Sequence[int]
 ) -> tuple[MigProfile, ...]:
-    return tuple(
+    profiles = (
         MigProfile(
             gpu_slices=shape.gpu_slices,
             compute_slices=shape.gpu_slices,
@@ -108,6 +111,7 @@ def _profiles(
         )
         for shape, size, sm in zip(shapes, sizes, multiprocessors, strict=True)
     )
+    return tuple(sorted(profiles, key=lambda profile: profile.nvml_profile or 0))
 
 
 def _seven(total: int, sizes: tuple[int, int, int, int], multiprocessors: Sequence[int]) -> tuple[MigProfile, ...]:

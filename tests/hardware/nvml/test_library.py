@@ -63,8 +63,7 @@ def test_a_library_that_cannot_be_loaded_is_told_with_what_to_do(tmp_path: Path)
         (999, "Unknown Error.*See what nvidia-smi says"),
     ],
 )
-def test_an_nvml_that_does_not_come_up_is_told_with_what_to_do(tmp_path: Path, code: int, words: str) -> None:
-    driver = FakeDriver(tmp_path, load_node_model("t4-4"))
-    driver.fail("nvmlInitWithFlags", code)
-    with ReaderProcess(driver) as process, pytest.raises(HardwareError, match=f"(?s){words}"):
-        process.read()
+def test_an_nvml_that_does_not_come_up_is_told_with_what_to_do(machine: ReaderProcess, code: int, words: str) -> None:
+    machine.driver.fail("nvmlInitWithFlags", code)
+    with pytest.raises(HardwareError, match=f"(?s){words}"):
+        machine.read()

@@ -1,7 +1,5 @@
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,22 +11,20 @@ from tests.hardware.profiletable import BOARDS
 from tests.nvml.fakedriver import FakeDriver
 from tests.nvml.readerprocess import ReaderProcess
 
-NVML_MODELS = [name for name in shipped_models() if load_node_model(name).node.platform is Platform.NVML]
+Start = Callable[[NodeModel], tuple[FakeDriver, ReaderProcess]]
 
-Started = tuple[FakeDriver, ReaderProcess]
-Start = Callable[[NodeModel], Started]
+NVML_MODELS = [name for name in shipped_models() if load_node_model(name).node.platform is Platform.NVML]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts a reader on the fake machine of a model, in a process of its own."""
-    with ExitStack() as stack:
+def start(machine: ReaderProcess) -> Start:
+    """Starts a new reader on the fake machine of a model."""
 
-        def start(model: NodeModel) -> Started:
-            driver = FakeDriver(tmp_path, model)
-            return driver, stack.enter_context(ReaderProcess(driver, name=model.name))
+    def start(model: NodeModel) -> tuple[FakeDriver, ReaderProcess]:
+        machine.start(model)
+        return machine.driver, machine
 
-        yield start
+    return start
 
 
 def _model(gpus: str, more: str = "") -> NodeModel:
@@ -49,12 +45,13 @@ def test_a_shipped_model_is_read_through_the_library_as_the_simulated_reader_rea
 @pytest.mark.parametrize("mode", ["true", "false"])
 @pytest.mark.parametrize("board", BOARDS)
 def test_every_board_is_read_with_the_names_and_places_of_its_mig_profiles(
-    board: str, mode: str, boards: "Boards"
+    board: str, mode: str, machine: ReaderProcess
 ) -> None:
     """In MIG mode NVML tells the places; else they come from the table of known models."""
     devices = f"[{BOARDS[board][0][0]}]" if mode == "true" else "[]"
     model = _model(f"{{model: {board}, mig: {{enabled: {mode}, devices: {devices}}}}}")
-    node = boards.read(model)
+    machine.start(model)
+    node = machine.read()
     assert {
         (
             profile.name,
@@ -70,51 +67,38 @@ def test_every_board_is_read_with_the_names_and_places_of_its_mig_profiles(
     assert node == model.node
 
 
-class Boards:
-    """One process that shows one machine after the other."""
-
-    def __init__(self, folder: Path) -> None:
-        self._driver = FakeDriver(folder, load_node_model("t4-4"))
-        self.process = ReaderProcess(self._driver)
-
-    def read(self, model: NodeModel) -> Node:
-        self._driver.show(model)
-        return self.process.read()
-
-
-@pytest.fixture(scope="module")
-def boards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Boards]:
-    boards = Boards(tmp_path_factory.mktemp("boards"))
-    with boards.process:
-        yield boards
-
-
 @pytest.mark.parametrize("board", BOARDS)
-def test_every_profile_that_a_board_can_be_cut_into_is_read_back_as_a_device(board: str, boards: Boards) -> None:
+def test_every_profile_that_a_board_can_be_cut_into_is_read_back_as_a_device(
+    board: str, machine: ReaderProcess
+) -> None:
     for name, *_ in BOARDS[board]:
         model = _model(f"{{model: {board}, mig: {{devices: ['{name}']}}}}")
-        (device,) = boards.read(model).gpus[0].mig_devices
+        machine.driver.show(model)
+        (device,) = machine.read().gpus[0].mig_devices
         assert device.profile.name == name
         assert device == model.node.gpus[0].mig_devices[0]
 
 
 @pytest.mark.parametrize("layout", ["1c.3g.20gb, 2c.3g.20gb", "1c.4g.20gb, 1g.5gb+me"])
-def test_parts_of_an_instance_and_suffixes_are_read_back(layout: str, boards: Boards) -> None:
+def test_parts_of_an_instance_and_suffixes_are_read_back(layout: str, machine: ReaderProcess) -> None:
     model = _model(f"{{model: NVIDIA A100-SXM4-40GB, mig: {{devices: [{layout}]}}}}")
-    assert boards.read(model).gpus == model.node.gpus
+    machine.start(model)
+    assert machine.read().gpus == model.node.gpus
 
 
-def test_a_display_adapter_is_no_gpu_and_keeps_its_index(boards: Boards) -> None:
+def test_a_display_adapter_is_no_gpu_and_keeps_its_index(machine: ReaderProcess) -> None:
     model = _model("{model: Tesla T4}, {model: Tesla T4, index: 2}", "links: {fabric: one-socket}")
-    assert [gpu.index for gpu in boards.read(model).gpus] == [0, 2]
+    machine.start(model)
+    assert [gpu.index for gpu in machine.read().gpus] == [0, 2]
 
 
-def test_links_that_differ_by_direction_and_to_switches_are_counted(boards: Boards) -> None:
+def test_links_that_differ_by_direction_and_to_switches_are_counted(machine: ReaderProcess) -> None:
     model = _model(
         "{model: Tesla T4, count: 3}",
         "links: {pcie: [X PIX SYS, PIX X SYS, SYS SYS X], nvlinks: [X 2 0, 1 X 0, 0 0 X], nvswitchLinks: [6, 4, 0]}",
     )
-    assert boards.read(model).links.table() == {
+    machine.start(model)
+    assert machine.read().links.table() == {
         (0, 1): Link(PcieLevel.SINGLE_SWITCH, 6),
         (1, 0): Link(PcieLevel.SINGLE_SWITCH, 5),
         (0, 2): Link(PcieLevel.SYSTEM, 0),
@@ -142,16 +126,17 @@ def test_an_nvlink_that_is_not_active_or_leads_elsewhere_is_none(start: Start) -
     assert (table[0, 1].nvlinks, table[0, 2].nvlinks, table[0, 3].nvlinks) == (0, 0, 2)
 
 
-def test_a_machine_without_gpus_is_a_node_without_gpus(boards: Boards) -> None:
-    assert boards.read(_model("")).gpus == ()
+def test_a_machine_without_gpus_is_a_node_without_gpus(machine: ReaderProcess) -> None:
+    machine.start(_model(""))
+    assert machine.read().gpus == ()
 
 
 def test_link_calls_grow_with_the_gpus_and_level_calls_with_their_pairs(start: Start) -> None:
     model = load_node_model("dgx-2")
-    driver, process = start(model)
+    _, process = start(model)
     process.read()
     process.read()
-    counts = driver.counts()
+    counts = process.counts()
     for gpu in range(16):
         assert counts["nvmlDeviceGetNvLinkState", gpu] == 7  # six links, and the number behind the last
         assert counts["nvmlDeviceGetNvLinkRemoteDeviceType", gpu] == 6
@@ -185,7 +170,7 @@ def test_the_mig_layout_is_read_anew_each_time_and_the_links_are_not(start: Star
     cut = load_node_model("hgx-h100-mig")
     driver, process = start(cut)
     process.read()
-    before = driver.counts()
+    before = process.counts()
     text = "name: n\ngpus: [{model: NVIDIA H100 80GB HBM3, count: 8, numaNode: [0, 0, 0, 0, 1, 1, 1, 1], pciBusId: "
     text += f"{[gpu.pci_bus_id for gpu in cut.node.gpus]}, uuid: {[gpu.uuid for gpu in cut.node.gpus]}}}]"
     plain = parse_node_model(text + "\nlinks: {fabric: hgx}", "n")
@@ -193,7 +178,7 @@ def test_the_mig_layout_is_read_anew_each_time_and_the_links_are_not(start: Star
     node = process.read()
     assert node.gpus == plain.node.gpus
     assert node.links == cut.node.links
-    assert driver.counts()["nvmlDeviceGetNvLinkState", 0] == before["nvmlDeviceGetNvLinkState", 0]
+    assert process.counts()["nvmlDeviceGetNvLinkState", 0] == before["nvmlDeviceGetNvLinkState", 0]
 
 
 @pytest.mark.parametrize("lost", [0, 3])
@@ -271,3 +256,24 @@ def test_a_shutdown_that_fails_costs_nothing(start: Start) -> None:
     driver, process = start(model)
     driver.fail("nvmlShutdown", 999)
     assert _without_notes(process.read()) == model.node
+
+
+def test_as_many_nvlinks_as_can_be_are_counted(start: Start) -> None:
+    model = _model("{model: Tesla T4, count: 2}", "links: {pcie: [X PIX, PIX X], nvswitchLinks: 36}")
+    _, process = start(model)
+    assert process.read() == model.node
+
+
+def test_without_profiles_a_mig_device_of_an_unknown_model_is_named_by_its_own_attributes(start: Start) -> None:
+    profile = "{name: 2g.5gb, memoryMiB: 5000, memorySlices: 2, placements: [0, 2], nvmlProfile: 1, profileId: 5, "
+    profile += "maxCount: 2, multiprocessors: 9}, {name: 4g.20gb, memoryMiB: 20000, memorySlices: 8}"
+    model = _model(
+        "{model: NVIDIA Something New, memory: 20000MiB, computeCapability: 12.1, "
+        f"migProfiles: [{profile}], mig: {{devices: [2g.5gb, 1c.2g.5gb]}}}}"
+    )
+    driver, process = start(model)
+    driver.fail("nvmlDeviceGetGpuInstanceProfileInfo", 3)
+    (gpu,) = process.read().gpus
+    assert [device.profile.name for device in gpu.mig_devices] == ["2g.5gb", "1c.2g.5gb"]
+    assert [device.start for device in gpu.mig_devices] == [0, 2]
+    assert gpu.mig_profiles == ()

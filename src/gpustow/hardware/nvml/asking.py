@@ -1,8 +1,8 @@
 """Asking NVML about one GPU, where no answer has its price: the reading alone, or the GPU.
 
 A reading that fails costs that reading, is told, and the rest goes on. What a GPU cannot be served without, and a GPU
-that NVML calls lost, costs that GPU. A call that has hung for two GPUs is not made for the others in the same reading:
-the deadline is paid per call, not per GPU.
+that NVML calls lost, costs that GPU. A call that has hung for a GPU is not made for it again in the same
+reading, and one that has hung for two GPUs not for the others either: the deadline is paid per call, not per GPU.
 """
 
 from collections.abc import Collection
@@ -12,6 +12,7 @@ from gpustow.hardware.nvml.findings import Findings
 from gpustow.hardware.nvml.library import GPU_IS_LOST, RESET_REQUIRED, Nvml, NvmlFailure
 
 _LOST = frozenset({GPU_IS_LOST, RESET_REQUIRED})
+_HANGS_BEFORE_LEAVING = 2
 
 
 class LeftOut(Exception):  # noqa: N818 - names what happens to it
@@ -70,6 +71,14 @@ class GpuQuestions:
         self.findings.add(subject or f"GPU {self.index}", text)
 
     def _answer(self, call: str, *arguments: Any) -> Any:
-        if self.nvml.hangs_always(call):
+        hung = self.nvml.hung[call]
+        if self.index in hung:
+            raise NvmlFailure(call, None, "not asked again, because it did not answer before")
+        if len(hung) >= _HANGS_BEFORE_LEAVING:
             raise NvmlFailure(call, None, "not asked, because it did not answer for other GPUs")
-        return self.nvml.call(call, *arguments)
+        try:
+            return self.nvml.call(call, *arguments)
+        except NvmlFailure as failure:
+            if failure.code is None:
+                hung.add(self.index)
+            raise

@@ -42,7 +42,8 @@ def read_gpu(questions: GpuQuestions, handle: Any, root: Path, minors: MigMinors
     if mig_mode is not None:
         profiles = read_profiles(questions, handle, memory_bytes, known)
     if mig_mode:
-        mig_devices = read_mig_devices(questions, handle, (path, minor, memory_bytes), profiles, minors)
+        candidates = profiles or (known.mig_profiles if known else ())
+        mig_devices = read_mig_devices(questions, handle, (path, minor, memory_bytes), candidates, minors)
     pci = ask("PCI bus id", "nvmlDeviceGetPciInfo", handle)
     bus_id = "" if pci is None else str(pci.busId).upper()
     return Gpu(

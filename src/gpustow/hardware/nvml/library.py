@@ -9,7 +9,7 @@ Limits: the bindings hold one library per process, the first that was loaded; a 
 
 import ctypes
 import threading
-from collections import Counter
+from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -45,8 +45,6 @@ _ADVICE = {
     DRIVER_NOT_LOADED: "Load the driver on the host (nvidia-smi has to work there), then start again.",
     VERSION_MISMATCH: "The driver was updated under the running kernel module: reload the module or restart the node.",
 }
-
-_HANGS_BEFORE_LEAVING = 2
 
 
 class NvmlFailure(Exception):  # noqa: N818 - names what happened
@@ -93,7 +91,8 @@ def _bindings(driver_root: str) -> Any:
 class Nvml:
     """NVML, initialised. `caller` makes the calls; it outlives this, so that calls that hang are not forgotten.
 
-    `bindings` is the module of nvidia-ml-py, for the types of its structures.
+    `bindings` is the module of nvidia-ml-py, for the types of its structures. `hung` is for whoever asks about GPUs: by
+    call, those for which it did not return.
 
     Raises HardwareError where there is no driver, or NVML does not come up.
     """
@@ -101,7 +100,7 @@ class Nvml:
     def __init__(self, driver_root: str, caller: DeadlineCaller) -> None:
         self.bindings = _bindings(driver_root)
         self._caller = caller
-        self._hangs: Counter[str] = Counter()
+        self.hung: defaultdict[str, set[int]] = defaultdict(set)
         self.need("nvmlInit")
 
     def close(self) -> None:
@@ -118,7 +117,6 @@ class Nvml:
         try:
             return self._caller.call(getattr(self.bindings, name), *arguments)
         except Hang as hang:
-            self._hangs[name] += 1
             raise NvmlFailure(name, None, str(hang)) from None
         except self.bindings.NVMLError as error:
             raise NvmlFailure(name, error.value, str(error)) from error
@@ -132,7 +130,3 @@ class Nvml:
         except NvmlFailure as failure:
             advice = _ADVICE.get(failure.code or 0, "See what nvidia-smi says on the host.")
             raise HardwareError(f"the NVIDIA driver cannot be read: {failure}", advice=advice) from failure
-
-    def hangs_always(self, name: str) -> bool:
-        """Whether this call hung so often in this reading that it is better not made."""
-        return self._hangs[name] >= _HANGS_BEFORE_LEAVING

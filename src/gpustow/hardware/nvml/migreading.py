@@ -31,10 +31,9 @@ _SUFFIXES = {7: "+me", 8: "+me", 10: "+gfx", 11: "+gfx", 12: "+gfx", 13: "-me", 
 def read_profiles(
     questions: GpuQuestions, handle: Any, memory_bytes: int | None, known: GpuModel | None
 ) -> tuple[MigProfile, ...]:
-    """The profiles that the GPU can be cut into, in the order of our table of models, else of NVML's enumeration."""
+    """The profiles that the GPU can be cut into, in the order of NVML's enumeration."""
     total = memory_bytes or ((known.memory_mib or 0) * _MIB if known else 0)
     table = {profile.nvml_profile: profile for profile in known.mig_profiles} if known else {}
-    order = {number: position for position, number in enumerate(table)}
     profiles = []
     for number in range(_PROFILES):
         info = questions.ask(
@@ -60,7 +59,7 @@ def read_profiles(
             max_count=int(info.instanceCount),
         )
         profiles.append(_placed(questions, handle, profile, table.get(number)))
-    return tuple(sorted(profiles, key=lambda profile: order.get(profile.nvml_profile, len(order))))
+    return tuple(profiles)
 
 
 def _placed(questions: GpuQuestions, handle: Any, profile: MigProfile, known: MigProfile | None) -> MigProfile:
@@ -91,7 +90,10 @@ def read_mig_devices(
     profiles: tuple[MigProfile, ...],
     minors: MigMinors,
 ) -> tuple[MigDevice, ...]:
-    """The MIG devices of the GPU; `card` is its device path, minor number and memory in bytes."""
+    """The MIG devices of the GPU; `card` is its device path, minor number and memory in bytes.
+
+    `profiles` are those that the devices can have.
+    """
     most = questions.ask("number of MIG devices", "nvmlDeviceGetMaxMigDeviceCount", handle)
     devices = []
     for index in range(most or 0):
@@ -161,7 +163,7 @@ class _MigReading:
 
     def _instance_info(self, gpu_instance: int) -> Any | None:
         """Profile and place of the GPU instance, where NVML tells."""
-        ask, what = self._questions.ask, "place on the card"
+        ask, what = self._questions.ask, "exact profile and place"
         instance = ask(what, "nvmlDeviceGetGpuInstanceById", self._parent, gpu_instance, subject=self._subject)
         if instance is None:
             return None
@@ -173,7 +175,8 @@ def _profile_of(
 ) -> MigProfile:
     """The profile of a MIG device: that of its GPU instance, with the device's own slices and memory.
 
-    Where the GPU instance does not tell its profile, it is the first with as many slices and as much memory.
+    Where the GPU instance does not tell its profile, it is the first with as many slices and as much memory: a suffix
+    such as `+me` is lost then, which is told with the reading that failed.
     """
     gpu_slices, memory_mib = int(attributes.gpuInstanceSliceCount), int(attributes.memorySizeMB)
     matches = [

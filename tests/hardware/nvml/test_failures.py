@@ -1,0 +1,182 @@
+"""Every call that discovery makes fails in every way, for one GPU and for all: what is still served.
+
+What comes out is the table in docs/reliability.md. To write it anew after a change that is meant:
+GPUSTOW_WRITE_DOCS=1 pytest tests/hardware/nvml/test_failures.py
+"""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gpustow.errors import HardwareError
+from gpustow.hardware.node import Node
+from gpustow.hardware.nodemodel import NodeModel, parse_node_model
+from tests.hardware.nvml.outcome import outcome
+from tests.nvml.fakedriver import FakeDriver
+from tests.nvml.readerprocess import ReaderProcess
+
+NODE = """
+name: node
+driverVersion: 550.90.07
+cudaVersion: 12.4
+gpus:
+  - {model: NVIDIA A100-SXM4-40GB, count: 3, numaNode: [0, 1, 2],
+     fabric: {clusterUuid: 3c4f5a6b-7d8e-4f90-a1b2-c3d4e5f60718, clique: 2},
+     mig: [{enabled: false}, {devices: [3g.20gb, 1g.5gb+me]}, {enabled: false}]}
+links: {pcie: [X PIX SYS, PIX X SYS, SYS SYS X], nvlinks: [X 2 2, 2 X 2, 2 2 X], nvswitchLinks: 3}
+"""
+"""Three GPUs with everything that can be read: MIG devices, NVLinks to each other and to switches, a fabric."""
+
+STRUCK = 1
+"""The GPU that fails alone: the one with MIG devices."""
+
+CODES = {
+    "not supported": 3,
+    "not found": 6,
+    "no permission": 4,
+    "GPU is lost": 15,
+    "unknown error": 999,
+    "not initialised": 1,
+}
+
+DOCS = Path(__file__).parents[3] / "docs" / "reliability.md"
+BEGIN, END = "<!-- table: calls that fail -->\n", "<!-- end of table -->\n"
+
+REFUSED = "the driver cannot be read: exit code 5"
+
+EXPECTED_QUIET = {
+    ("nvmlDeviceGetMigMode", "not supported"),
+    ("nvmlDeviceGetGpuFabricInfoV", "not supported"),
+    ("nvmlDeviceGetNvLinkState", "not supported"),
+    ("nvmlDeviceGetMigDeviceHandleByIndex", "not found"),
+    ("nvmlDeviceGetGpuInstanceProfileInfo", "not supported"),
+}
+"""Where a return code is an answer, not a failure: there is no such thing on this GPU."""
+
+
+def _model() -> NodeModel:
+    return parse_node_model(NODE, "node")
+
+
+def _calls(counts: Counter[tuple[str, int]]) -> list[tuple[str, bool]]:
+    """The calls that a reading makes, sorted, and whether they are about a GPU."""
+    return sorted({call: gpu >= 0 for call, gpu in counts if call != "nvmlShutdown"}.items())
+
+
+def _strike(machine: ReaderProcess, healthy: Node, call: str, code: int, gpu: int) -> tuple[str, Node | None]:
+    machine.start(_model())
+    machine.driver.fail(call, code, gpu=gpu)
+    try:
+        node = machine.read()
+    except HardwareError:
+        return REFUSED, None
+    return outcome(healthy, node, gpu), node
+
+
+def _table(rows: Sequence[tuple[str, str, str, str]]) -> str:
+    lines = [
+        "| call | return code | for one GPU | for every GPU |",
+        "|---|---|---|---|",
+        *(f"| {call} | {code} | {one} | {every} |" for call, code, one, every in rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _gathered(call: str, results: dict[str, tuple[str, str]]) -> list[tuple[str, str, str, str]]:
+    """One row for all codes that have the same result."""
+    codes: dict[tuple[str, str], list[str]] = {}
+    for code, result in results.items():
+        codes.setdefault(result, []).append(code)
+    if len(codes) == 1:
+        return [(f"`{call}`", "any", *next(iter(codes)))]
+    most = max(codes, key=lambda result: len(codes[result]))
+    rows = [(f"`{call}`", ", ".join(of), *result) for result, of in codes.items() if result != most]
+    return [*rows, (f"`{call}`", "any other", *most)]
+
+
+@pytest.mark.slow
+def test_what_is_still_served_when_a_call_fails(machine: ReaderProcess) -> None:
+    machine.start(_model())
+    healthy = machine.read()
+    assert healthy == _model().node
+    rows: list[tuple[str, str, str, str]] = []
+    for call, about_gpu in _calls(machine.counts()):
+        results: dict[str, tuple[str, str]] = {}
+        for name, code in CODES.items():
+            every, node = _strike(machine, healthy, call, code, -1)
+            one = "-"
+            if node is not None and every != "all is served" and (call, name) not in EXPECTED_QUIET:
+                assert node.notes, f"{call} with {name} is not told"
+            if about_gpu:
+                one, node = _strike(machine, healthy, call, code, STRUCK)
+                assert node is not None, f"{call} with {name} for one GPU costs the node"
+                _check_others(healthy, node)
+            results[name] = (one, every)
+        rows += _gathered(call, results)
+    _compare_with_docs(_table(rows))
+
+
+def _check_others(healthy: Node, node: Node) -> None:
+    """The GPUs that were not struck are as they were, whatever happened to the one that was."""
+    others = {gpu.index: gpu for gpu in node.gpus if gpu.index != STRUCK}
+    assert others == {gpu.index: gpu for gpu in healthy.gpus if gpu.index != STRUCK}
+
+
+def _compare_with_docs(table: str) -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    head, _, rest = text.partition(BEGIN)
+    committed, _, tail = rest.partition(END)
+    if os.environ.get("GPUSTOW_WRITE_DOCS"):
+        DOCS.write_text(f"{head}{BEGIN}{table}{END}{tail}", encoding="utf-8")
+        committed = table
+    assert committed == table
+
+
+def _hang_alone(folder: Path, calls: Sequence[tuple[str, bool]]) -> list[str]:
+    """For each call: hangs for one GPU (for all if it is about none); what is served, and that it is told."""
+    model, results = _model(), []
+    with ReaderProcess(FakeDriver(folder, model)) as process:
+        for call, about_gpu in calls:
+            process.start(model, deadline=0.4)
+            process.driver.hang(call, 3.0, gpu=STRUCK if about_gpu else -1)
+            try:
+                node = process.read()
+            except HardwareError as error:
+                assert "no answer within 0.4 s" in str(error)
+                results.append(f"{call}: {REFUSED}")
+                continue
+            assert any("no answer within 0.4 s" in note for note in node.notes), node.notes
+            _check_others(model.node, node)
+            results.append(f"{call}: {outcome(model.node, node, STRUCK)}")
+    return results
+
+
+@pytest.mark.slow
+def test_a_call_that_hangs_is_cut_off_and_costs_no_more_than_one_that_fails(
+    machine: ReaderProcess, tmp_path: Path
+) -> None:
+    machine.start(_model())
+    healthy = machine.read()
+    calls = _calls(machine.counts())
+    with ThreadPoolExecutor(4) as pool:
+        folders = [tmp_path / str(part) for part in range(4)]
+        parts = list(pool.map(_hang_alone, folders, [calls[part::4] for part in range(4)]))
+    expected = []
+    for call, about_gpu in calls:
+        result, _ = _strike(machine, healthy, call, CODES["unknown error"], STRUCK if about_gpu else -1)
+        expected.append(f"{call}: {result}")
+    assert sorted(line for part in parts for line in part) == sorted(expected)
+
+
+def test_a_call_that_hangs_for_every_gpu_is_not_made_for_each(machine: ReaderProcess) -> None:
+    machine.start(_model(), deadline=0.3)
+    machine.driver.hang("nvmlDeviceGetGpuFabricInfoV", 3.0)
+    node = machine.read()
+    assert [gpu.fabric for gpu in node.gpus] == [None] * 3
+    assert len(node.notes) == 2
+    assert "not asked, because it did not answer for other GPUs" in node.notes[1]
+    assert sum(times for (call, _), times in machine.counts().items() if call == "nvmlDeviceGetGpuFabricInfoV") == 2

@@ -1,0 +1,3 @@
+from tests.nvml.machine import machine, shared_process
+
+__all__ = ["machine", "shared_process"]
