@@ -134,7 +134,9 @@ def test_of_two_cases_of_one_key_the_right_one_counts() -> None:
 
 
 def test_case_c03_a_key_that_stands_twice_is_told() -> None:
-    assert warnings("version: v1\nversion: v1") == {"line 2": "the key 'version' stands twice; the last counts"}
+    assert warnings("version: v1\nversion: v1") == {
+        "version": "it stands twice, in line 1 and in line 2; the last counts"
+    }
 
 
 def test_a_key_like_no_other_is_told_with_the_keys_that_are_known() -> None:

@@ -51,7 +51,7 @@ def read_file(text: str, source: str) -> FileContent:
     except ValueError as error:
         raise ConfigError(f"file {source}", [Problem("", str(error))]) from error
     content = FileContent()
-    content.findings.unknown.extend(document.duplicates)
+    content.findings.unknown.extend(document.doubtful)
     top = Section({} if document.root is None else document.root, "", content.findings)
     if top.is_mapping():
         _read_top(top.folded(_TOP), content)

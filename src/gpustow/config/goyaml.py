@@ -1,15 +1,17 @@
-"""YAML as the Go library of v0.20.0 reads it, so that a file means here what it means there.
+"""YAML as the Go library of v0.20.0 (sigs.k8s.io/yaml) reads it, so that a file means here what it means there.
 
 PyYAML follows YAML 1.1 to the letter and reads `1:0` as sixty and `2026-12-01` as a date; the Go library reads both as
 text, which matters for MIG indices and names. Booleans are `true`, `yes`, `on`, `y` and their opposites; numbers are
-decimal, `0x`, `0o`, `0b`, or octal with a leading zero. A float without a fraction is an integer, because the Go side
-goes through JSON.
+decimal, `0x`, `0o`, `0b`, or octal with a leading zero. There everything goes through JSON: so a float without a
+fraction is a whole number, keys are texts, and what JSON has no word for is refused. Only the first document is read.
 
-A key that stands twice is not an error there: the last one counts. Here it is found and told (`Document.duplicates`).
+What passes there without a word is found here: keys that stand twice, and documents behind the first.
+
+Limits: an anchor cannot be given twice, and in `{a: x:, b: y}` the colon behind `x` is refused, where that library
+takes both.
 """
 
 import re
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,84 +21,181 @@ from gpustow.errors import Problem
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-_BOOLEAN = re.compile(r"^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$")
-_TRUE = frozenset({"y", "yes", "true", "on"})
-_INTEGER = re.compile(r"^[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)$")
-_FLOAT = re.compile(
-    r"^(?:[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
-    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
-)
+_TRUE = frozenset(["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"])
+_FALSE = frozenset(["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"])
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
+_BASES = (16, 2, 8, 10)
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_LEAST, _MOST = -(2**63), 2**64 - 1
+
+_PLAIN = "plain"
+_YAML = "tag:yaml.org,2002:"
+_TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "null": (type(None),),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file holds, and the keys that stand twice in it."""
+    """What a file holds, and what stands in it without effect: keys that stand twice, further documents."""
 
     root: Any
-    duplicates: tuple[Problem, ...] = ()
+    doubtful: tuple[Problem, ...] = ()
 
 
 def parse(text: str) -> Document:
-    """Read the one document of `text`. Raises ValueError, saying where, if it is not YAML."""
-    loader = _Loader(text)
+    """Read the first document of `text`. Raises ValueError, saying where, if it is not YAML that can be JSON."""
     try:
-        root = loader.get_single_data()
-    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
-        raise ValueError(" ".join(str(error).split()) or "it is nested too deeply") from error
-    finally:
-        loader.dispose()
-    return Document(root, tuple(loader.duplicates))
+        loader = _Loader(text)
+        try:
+            node = loader.get_node() if loader.check_node() else None
+            reading = _Reading()
+            root = None if node is None else reading.value(node, "")
+            if _another(loader):
+                reading.doubtful.append(Problem("", "it holds several documents ('---'); only the first is read"))
+        finally:
+            loader.dispose()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    return Document(root, tuple(reading.doubtful))
+
+
+def go_integer(text: str) -> int | None:
+    """The integer that Go reads in `text`, to the base that its prefix names; None if it is none or beyond 64 bits."""
+    match = _INTEGER.fullmatch(text)
+    if match is None:
+        return None
+    sign, *digits = match.groups()
+    number = next(int(own, base) for own, base in zip(digits, _BASES, strict=True) if own is not None)
+    number = -number if sign == "-" else number
+    return number if _LEAST <= number <= _MOST else None
+
+
+def _another(loader: Any) -> bool:
+    """Whether something follows the first document; it need not be YAML, for nobody reads it."""
+    try:
+        return bool(loader.check_node())
+    except yaml.YAMLError:
+        return True
 
 
 class _Loader(_Base):  # type: ignore[misc] # either of two base classes that PyYAML leaves untyped
-    """Builds mappings, lists and scalars, nothing else."""
+    """Composes nodes, and marks the scalars that are plain, so that what they are is for `_plain` to say."""
 
-    yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's name
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.duplicates: list[Problem] = []
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    line = key.start_mark.line + 1
-                    self.duplicates.append(
-                        Problem(f"line {line}", f"the key {key.value!r} stands twice; the last counts")
-                    )
-                seen.add(key.value)
-        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
-        return mapping
-
-    def boolean(self, node: yaml.ScalarNode) -> bool:
-        """A boolean by any of its words."""
-        return node.value.lower() in _TRUE
-
-    def integer(self, node: yaml.ScalarNode) -> int:
-        """An integer to the base that its prefix names."""
-        text = node.value.replace("_", "")
-        digits = text.lstrip("+-")
-        octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
-        return int(text, 8) if octal else int(text, 0)
-
-    def number(self, node: yaml.ScalarNode) -> float | int:
-        """A float, or an integer if it has no fraction."""
-        value: float = self.construct_yaml_float(node)
-        return int(value) if value.is_integer() else value
+    def resolve(self, kind: type, value: Any, implicit: Any) -> str:
+        """The tag of a node that names none."""
+        if kind is yaml.ScalarNode and implicit[0]:
+            return _PLAIN
+        tag: str = super().resolve(kind, value, (False, True))
+        return tag
 
 
-_FIRST_OF_NUMBERS = list("-+.0123456789")
-_TAGS: tuple[tuple[str, re.Pattern[str], list[str]], ...] = (
-    ("tag:yaml.org,2002:bool", _BOOLEAN, list("yYnNtTfFoO")),
-    ("tag:yaml.org,2002:int", _INTEGER, _FIRST_OF_NUMBERS),
-    ("tag:yaml.org,2002:float", _FLOAT, _FIRST_OF_NUMBERS),
-    ("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
-    ("tag:yaml.org,2002:merge", re.compile(r"^<<$"), ["<"]),
-)
-for _tag, _pattern, _first in _TAGS:
-    _Loader.add_implicit_resolver(_tag, _pattern, _first)
-_Loader.add_constructor("tag:yaml.org,2002:bool", _Loader.boolean)
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.integer)
-_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.number)
+class _Reading:
+    """Makes values of nodes; every node once, however often aliases name it."""
+
+    def __init__(self) -> None:
+        self.doubtful: list[Problem] = []
+        self._done: dict[int, Any] = {}
+        self._under_way: set[int] = set()
+
+    def value(self, node: yaml.Node, path: str) -> Any:
+        """The value of a node at `path`. Raises ValueError."""
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(node, path)
+        key = id(node)
+        if key in self._done:
+            return self._done[key]
+        if key in self._under_way:
+            raise ValueError(f"{path}: an anchor contains itself")
+        self._under_way.add(key)
+        if isinstance(node, yaml.SequenceNode):
+            made: Any = [self.value(item, f"{path}[{at}]") for at, item in enumerate(node.value)]
+        else:
+            made = self._mapping(node, path)
+        self._under_way.remove(key)
+        self._done[key] = made
+        return made
+
+    def _mapping(self, node: Any, path: str) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        lines: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == _PLAIN and key_node.value == "<<":
+                self._merge(made, value_node, path)
+                continue
+            key = _key(key_node, path)
+            below = f"{path}.{key}" if path else key
+            line = key_node.start_mark.line + 1
+            if key in lines:
+                twice = f"it stands twice, in line {lines[key]} and in line {line}; the last counts"
+                self.doubtful.append(Problem(below, twice))
+            lines[key] = line
+            made[key] = self.value(value_node, below)
+        return made
+
+    def _merge(self, made: dict[str, Any], node: yaml.Node, path: str) -> None:
+        """What `<<` brings: one mapping, or several of which the first counts most."""
+        value = self.value(node, f"{path}.<<" if path else "<<")
+        mappings = value[::-1] if isinstance(value, list) else [value]
+        for mapping in mappings:
+            if not isinstance(mapping, dict):
+                raise ValueError(f"{path or 'the top'}: what '<<' merges must be a mapping")  # noqa: TRY004 - of the file
+            made.update(mapping)
+
+
+def _key(node: yaml.Node, path: str) -> str:
+    """A key as JSON has it. Raises ValueError if it is none."""
+    if node.tag == _PLAIN and _NOT_FINITE.fullmatch(str(node.value)):
+        return str(node.value)
+    value = _scalar(node, path) if isinstance(node, yaml.ScalarNode) else None
+    if value is None:
+        line = node.start_mark.line + 1
+        raise ValueError(f"line {line}: a key must be a text, a number or a boolean")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _scalar(node: yaml.ScalarNode, path: str) -> Any:
+    """The value of a scalar. Raises ValueError if it is not what its tag says."""
+    text = str(node.value)
+    if node.tag == _PLAIN:
+        return _plain(text, path)
+    wanted = _TYPES.get(node.tag.removeprefix(_YAML))
+    if wanted is None:
+        return text
+    value = _plain(text, path)
+    if type(value) not in wanted:
+        raise ValueError(f"{path}: {text!r} is not what {node.tag.replace(_YAML, '!!')} says")
+    return value
+
+
+def _plain(text: str, path: str) -> Any:
+    """What a scalar without quotes and tag is."""
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    if text in _NULL:
+        return None
+    if _NOT_FINITE.fullmatch(text):
+        raise ValueError(f"{path}: {text} cannot be used, because JSON has no such number")
+    return _number(text) if text[0] in "-+.0123456789" else text
+
+
+def _number(text: str) -> int | float | str:
+    digits = text if text[0] == "." else text.replace("_", "")
+    integer = go_integer(digits)
+    if integer is not None:
+        return integer
+    if not _FLOAT.fullmatch(digits):
+        return text
+    number = float(digits)
+    if number in {float("inf"), float("-inf")}:
+        return text
+    return int(number) if number.is_integer() else number
