@@ -12,6 +12,8 @@ from gpustow.simulation.kubelet import Container, EmbeddedKubelet, Pod
 from tests.cli.commands import BIN, environment
 
 RESOURCE = "nvidia.com/gpu"
+PATIENCE = 60
+"""Seconds until a test gives up on a daemon, on a machine that has much else to do."""
 
 
 @dataclass(slots=True)
@@ -23,14 +25,18 @@ class Daemon:
     def sockets(self) -> list[str]:
         return sorted(path.name for path in self.kubelet.plugin_directory.glob("*.sock"))
 
+    async def has(self, devices: int) -> None:
+        """Waits until kubelet can give so many devices."""
+        await self.kubelet.wait_for(RESOURCE, at_least=devices, timeout=PATIENCE)
+
     async def logged(self, words: str, times: int = 1) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while self.log.read_text(encoding="utf-8").count(words) < times:  # noqa: ASYNC110 - a file sets no event
                 await asyncio.sleep(0.02)
 
     async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return await asyncio.wait_for(self.process.wait(), 20)
+        return await asyncio.wait_for(self.process.wait(), PATIENCE)
 
 
 @asynccontextmanager
@@ -54,7 +60,7 @@ async def daemon(
 
 async def test_the_daemon_serves_until_sigterm_and_leaves_nothing_of_its_own(tmp_path: Path) -> None:
     async with daemon(tmp_path, "--node-model=a100-4-mig-5", "--mig-strategy=single") as running:
-        await running.kubelet.wait_for(RESOURCE, at_least=20)
+        await running.has(20)
         admitted = await running.kubelet.admit(Pod("p", containers=(Container("main", {RESOURCE: 1}),)))
         [device] = admitted.device_ids(RESOURCE)
         assert admitted.container("main").envs == {"NVIDIA_VISIBLE_DEVICES": device}
@@ -68,10 +74,10 @@ async def test_sighup_reads_configuration_and_node_again(tmp_path: Path) -> None
     text = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: %d}]}}"
     config.write_text(text % 2, encoding="utf-8")
     async with daemon(tmp_path, "--node-model=t4-4", f"--config-file={config}") as running:
-        await running.kubelet.wait_for(RESOURCE, at_least=8)
+        await running.has(8)
         config.write_text(text % 3, encoding="utf-8")
         running.process.send_signal(signal.SIGHUP)
-        await running.kubelet.wait_for(RESOURCE, at_least=12)
+        await running.has(12)
         assert len(running.kubelet.registrations) == 1, "the resource stays registered"
         assert await running.stop() == 0
 
@@ -80,7 +86,7 @@ async def test_a_bad_reload_leaves_what_runs(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("version: v1", encoding="utf-8")
     async with daemon(tmp_path, "--node-model=t4-4", f"--config-file={config}") as running:
-        await running.kubelet.wait_for(RESOURCE, at_least=4)
+        await running.has(4)
         config.write_text("version: v2", encoding="utf-8")
         running.process.send_signal(signal.SIGHUP)
         await running.logged("v2")
@@ -90,7 +96,7 @@ async def test_a_bad_reload_leaves_what_runs(tmp_path: Path) -> None:
 
 async def test_an_interrupt_ends_it_as_well(tmp_path: Path) -> None:
     async with daemon(tmp_path, "--node-model=t4-4", program=("nvidia-device-plugin",)) as running:
-        await running.kubelet.wait_for(RESOURCE, at_least=4)
+        await running.has(4)
         assert await running.stop(signal.SIGINT) == 0
 
 
