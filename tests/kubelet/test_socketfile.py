@@ -80,7 +80,7 @@ def test_a_directory_that_was_deleted_under_an_open_handle_is_dead(tmp_path: Pat
 
 
 def test_two_sockets_of_one_resource_have_different_names() -> None:
-    random = Random(1)  # noqa: S311 - a test wants the same names each time
+    random = Random(1)
     first, second = (unique_socket(Path("/d"), "nvidia.com/mig-1g.5gb", random) for _ in range(2))
     assert first != second
     assert first.name.startswith("gpustow-mig-1g.5gb-")
@@ -90,7 +90,7 @@ def test_two_sockets_of_one_resource_have_different_names() -> None:
 @given(st.integers(0, 80), st.text("abc-.", min_size=1, max_size=63), st.integers())
 def test_a_socket_always_fits_the_path_that_a_directory_leaves(depth: int, name: str, seed: int) -> None:
     directory = Path("/" + "d" * depth)
-    path = unique_socket(directory, f"nvidia.com/{name}", Random(seed))  # noqa: S311 - as above
+    path = unique_socket(directory, f"nvidia.com/{name}", Random(seed))
     assert path.parent == directory
     assert len(os.fsencode(path)) <= MAX_PATH_BYTES
 

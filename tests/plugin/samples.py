@@ -142,7 +142,7 @@ def surroundings(observer: PluginObserver | None = None, timing: Timing = SHORT)
 
 
 def random() -> Random:
-    return Random(1)  # noqa: S311 - a test wants the same choices each time
+    return Random(1)
 
 
 def our_sockets(directory: Path) -> list[str]:

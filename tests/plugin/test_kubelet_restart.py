@@ -59,7 +59,7 @@ def resources_of_the_process() -> tuple[int, int, int]:
 
 @pytest.mark.slow
 async def test_fifty_restarts_under_load_make_one_registration_each_and_nothing_grows(tmp_path: Path) -> None:
-    kubelet = EmbeddedKubelet(tmp_path, random=random.Random(1))  # noqa: S311 - a test wants the same choices
+    kubelet = EmbeddedKubelet(tmp_path, random=random.Random(1))
     devices = node(gpu(0), gpu(1), gpu(2, mig_devices=7), gpu(3, mig_devices=7))
     kubelet.plugin_directory.mkdir()
     daemon = Daemon(kubelet.plugin_directory, devices, mig_strategy="mixed")
@@ -91,7 +91,7 @@ async def test_fifty_restarts_under_load_make_one_registration_each_and_nothing_
 
 
 async def test_kubelet_does_not_take_the_end_of_the_old_stream_for_that_of_the_new_one(tmp_path: Path) -> None:
-    kubelet = EmbeddedKubelet(tmp_path, random=random.Random(1))  # noqa: S311 - as above
+    kubelet = EmbeddedKubelet(tmp_path, random=random.Random(1))
     kubelet.plugin_directory.mkdir()
     daemon = Daemon(kubelet.plugin_directory)
     async with kubelet, daemon.running() as supervisor:

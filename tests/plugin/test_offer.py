@@ -1,14 +1,10 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpustow.errors import ConfigError, NoDevicesError
-from gpustow.kubelet.devicefeed import LIST_LIMIT
+from gpustow.errors import NoDevicesError
 from gpustow.kubelet.protocol.deviceplugin_v1beta1_pb2 import ListAndWatchResponse
-from gpustow.plugin.offer import KubeletPlace, Offer, ServedResource
-from gpustow.resources.device import Resource
-from tests.kubelet.samples import device
+from gpustow.plugin.offer import KubeletPlace, Offer
 from tests.plugin.samples import GPU, MIG, config, gpu, node
 
 
@@ -30,13 +26,6 @@ def test_a_node_without_devices_is_told_with_its_name() -> None:
     with pytest.raises(NoDevicesError, match=r"node test has no devices to serve \(0 GPUs") as error:
         Offer.of(node(), config())
     assert error.value.exit_code == 6
-
-
-def test_a_list_that_kubelet_could_not_take_is_refused_before_anything_is_served() -> None:
-    long = "x" * (LIST_LIMIT // 50)
-    many = Resource(GPU, tuple(replace(device(number), id=f"{number}-{long}") for number in range(50)))
-    with pytest.raises(ConfigError, match=r"nvidia\.com/gpu: the list of its .* devices takes up to"):
-        ServedResource.of(many, node().links, config())
 
 
 def test_our_sockets_lie_beside_kubelets() -> None:

@@ -8,7 +8,7 @@ from gpustow.plugin.timing import Backoff, Timing
 
 @given(st.integers())
 def test_waits_double_from_the_first_to_the_most_and_are_at_most_a_quarter_longer(seed: int) -> None:
-    backoff = Backoff(1, 30, Random(seed))  # noqa: S311 - a test wants the same waits each time
+    backoff = Backoff(1, 30, Random(seed))
     waits = [backoff.next() for _ in range(8)]
     for wait, floor in zip(waits, [1, 2, 4, 8, 16, 30, 30, 30], strict=True):
         assert floor <= wait <= min(1.25 * floor, 30)
@@ -17,7 +17,7 @@ def test_waits_double_from_the_first_to_the_most_and_are_at_most_a_quarter_longe
 @given(st.integers())
 def test_a_dead_kubelet_is_tried_at_most_once_a_second_and_seldom_in_a_minute(seed: int) -> None:
     timing = Timing()
-    backoff = Backoff(timing.retry_first, timing.retry_most, Random(seed))  # noqa: S311 - as above
+    backoff = Backoff(timing.retry_first, timing.retry_most, Random(seed))
     waited, tries = 0.0, 0
     while waited < 60:
         wait = backoff.next()
@@ -28,7 +28,7 @@ def test_a_dead_kubelet_is_tried_at_most_once_a_second_and_seldom_in_a_minute(se
 
 
 def test_after_a_reset_the_first_wait_comes_again() -> None:
-    backoff = Backoff(1, 30, Random(0))  # noqa: S311 - as above
+    backoff = Backoff(1, 30, Random(0))
     for _ in range(5):
         backoff.next()
     backoff.reset()
