@@ -15,4 +15,4 @@ def directory() -> Iterator[Path]:
 
 @pytest.fixture
 def random() -> Random:
-    return Random(1)  # noqa: S311 - chooses devices, not secrets
+    return Random(1)

@@ -23,7 +23,7 @@ Nodes = tuple[int, ...] | None
 
 
 def seeded(seed: int = 1) -> Random:
-    return Random(seed)  # noqa: S311 - chooses devices, not secrets
+    return Random(seed)
 
 
 def listed(names: str, nodes: Nodes = None, health: str = "Healthy") -> list[PluginDevice]:

@@ -27,7 +27,7 @@ def devices(names: str, nodes: Nodes = None, health: str = "Healthy") -> list[wi
 async def until(condition: Callable[[], object]) -> None:
     """Waits for what no event tells, such as that a call has arrived."""
     async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - there is no event to wait for
+        while not condition():
             await asyncio.sleep(0.001)
 
 
@@ -51,6 +51,7 @@ class FakePlugin:
     options: wire.DevicePluginOptions = field(
         default_factory=lambda: wire.DevicePluginOptions(get_preferred_allocation_available=True)
     )
+    registered_options: wire.DevicePluginOptions | None = None
     prefer: Callable[[wire.ContainerPreferredAllocationRequest], Sequence[str]] = must_include_then_lowest
     answer: Callable[[Sequence[str]], wire.ContainerAllocateResponse] = name_the_devices
     preferences: list[tuple[tuple[str, ...], tuple[str, ...], int]] = field(default_factory=list)
@@ -88,11 +89,14 @@ class FakePlugin:
             await self._server.stop(None)
             self._server = None
 
-    async def register(self, version: str = "v1beta1", timeout: float = 15) -> None:  # noqa: ASYNC109 - the deadline of the call
+    async def register(self, version: str = "v1beta1", timeout: float = 15) -> None:
         channel = unix_channel(self.directory / "kubelet.sock")
         try:
             request = wire.RegisterRequest(
-                version=version, endpoint=self.endpoint, resource_name=self.resource, options=self.options
+                version=version,
+                endpoint=self.endpoint,
+                resource_name=self.resource,
+                options=self.registered_options or self.options,
             )
             await RegistrationCalls(channel).register(request, timeout=timeout)
         finally:

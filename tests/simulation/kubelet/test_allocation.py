@@ -122,6 +122,15 @@ async def test_a_must_include_that_the_answer_leaves_out_does_no_harm() -> None:
     assert "d2" in core.held(pod)
 
 
+async def test_a_pool_device_without_topology_is_reused_though_the_hints_did_not_count_it() -> None:
+    core = Core(settings=BEST_EFFORT)
+    core.plug(listed("a0 a1", (0,)) + listed("x"))
+    pod = Pod("a", containers=(Container("main", {THING: 3}),), init_containers=(Container("init", {THING: 3}),))
+    await core.admit(pod)
+    assert core.journal.decisions[-1].hints[0] == {THING: ()}
+    assert core.held(pod) == {"a0", "a1", "x"}
+
+
 async def test_what_exceeds_the_aligned_devices_comes_from_other_nodes_before_those_without() -> None:
     core = Core(settings=BEST_EFFORT)
     core.plug(listed("a0", (0,)) + listed("u0", (7,)) + listed("x0 x1"), FakeEndpoint(prefer=answering()))

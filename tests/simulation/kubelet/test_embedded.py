@@ -267,6 +267,25 @@ async def test_after_a_restart_the_plugin_registers_anew_and_pods_keep_their_dev
             assert plugin.allocations == [("d0",), ("d1",)]
 
 
+async def test_a_restart_breaks_the_streams_of_plugins(kubelet: EmbeddedKubelet) -> None:
+    async with kubelet:
+        plugin = plugin_for(kubelet)
+        async with plugin:
+            await kubelet.wait_for(THING)
+            await kubelet.restart()
+            await until(lambda: plugin.open_streams == 0)
+
+
+async def test_pods_are_readmitted_in_random_order(directory: Path) -> None:
+    orders = set()
+    for seed in range(6):
+        async with EmbeddedKubelet(directory / str(seed), random=seeded(seed)) as kubelet:
+            for name in "abc":
+                await kubelet.admit(wanting(name, 1))
+            orders.add(tuple(again.pod.name for again in await kubelet.restart()))
+    assert len(orders) > 1
+
+
 async def test_the_stored_answer_is_used_after_a_restart_without_another_allocate(kubelet: EmbeddedKubelet) -> None:
     async with kubelet:
         plugin = plugin_for(kubelet)

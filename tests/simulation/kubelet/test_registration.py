@@ -7,6 +7,7 @@ from random import Random
 import grpc
 import pytest
 
+from gpustow.kubelet.protocol import deviceplugin_v1beta1_pb2 as wire
 from gpustow.simulation.kubelet import Behaviour, EmbeddedKubelet, PluginOptions
 from tests.simulation.kubelet.core import THING
 from tests.simulation.kubelet.fakeplugin import FakePlugin, devices, until
@@ -128,6 +129,43 @@ async def test_every_call_of_register_is_in_the_journal(kubelet: EmbeddedKubelet
         (THING, None),
     ]
     assert kubelet.registrations[1].options == PluginOptions(get_preferred_allocation_available=True)
+
+
+async def test_the_options_of_the_request_are_ignored(kubelet: EmbeddedKubelet) -> None:
+    async with kubelet:
+        plugin = FakePlugin(THING, kubelet.plugin_directory, devices("d0"))
+        plugin.registered_options = wire.DevicePluginOptions(pre_start_required=True)
+        async with plugin:
+            await kubelet.wait_for(THING)
+            options = kubelet.manager.state.plugins[THING].options
+    assert options == PluginOptions(get_preferred_allocation_available=True)
+    assert kubelet.registrations[0].options == PluginOptions(pre_start_required=True)
+
+
+async def test_two_resources_on_one_socket_have_the_same_devices(kubelet: EmbeddedKubelet) -> None:
+    async with kubelet:
+        plugin = FakePlugin(THING, kubelet.plugin_directory, devices("d0"))
+        async with plugin:
+            plugin.resource = "example.com/other"
+            await plugin.register()
+            await kubelet.wait_until(lambda: kubelet.capacity() == {THING: 1, "example.com/other": 1})
+
+
+async def test_after_a_new_registration_all_devices_count_unhealthy_until_the_list_arrives(
+    kubelet: EmbeddedKubelet,
+) -> None:
+    async with kubelet:
+        plugin = FakePlugin(THING, kubelet.plugin_directory, devices("d0"))
+        async with plugin:
+            await kubelet.wait_for(THING)
+            plugin.end_streams()
+            await kubelet.wait_until(lambda: kubelet.allocatable() == {THING: 0})
+            plugin.list_at_once = False
+            await plugin.register()
+            await until(lambda: plugin.open_streams)
+            assert (kubelet.capacity(), kubelet.allocatable()) == ({THING: 1}, {THING: 0})
+            plugin.send(devices("d0"))
+            await kubelet.wait_for(THING)
 
 
 async def test_until_1_24_register_answers_at_once_and_takes_the_options_from_the_request(

@@ -150,6 +150,12 @@ async def test_and_with_hints_kubelet_crashes_on_it() -> None:
         await after.admit(A)
 
 
+async def test_a_changed_request_is_told_before_the_container_is_trusted() -> None:
+    after = (await before("none")).restart(RUNNING)
+    changed = Pod("a", containers=(Container("main", {THING: 3}),), uid="uid-a")
+    assert f'changed request for resource "{THING}" from 2 to 3' in await refusal(after, changed)
+
+
 async def test_a_running_pod_is_refused_when_its_device_reports_another_node() -> None:
     after = (await before("restricted")).restart(RUNNING)
     after.plug(listed("d0 d2 d3", (0,)) + listed("d1", (1,)) + LAYOUT[4:])

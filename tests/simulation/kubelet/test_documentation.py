@@ -1,0 +1,38 @@
+"""docs/embedded-kubelet.md: its example runs, and its tables are complete."""
+
+import asyncio
+import dataclasses
+import os
+import re
+import sys
+from pathlib import Path
+
+from gpustow.simulation.kubelet import Behaviour
+
+PAGE = Path(__file__).parents[3] / "docs" / "embedded-kubelet.md"
+
+
+def example() -> str:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    return str(code)
+
+
+async def test_the_example_runs() -> None:
+    here = str(Path(sys.executable).parent)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        example(),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "PATH": f"{here}{os.pathsep}{os.environ['PATH']}", "TMPDIR": "/tmp"},
+    )
+    output, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
+    assert re.match(r"\('GPU-.+', 'GPU-.+'\) \{'NVIDIA_VISIBLE_DEVICES': 'GPU-.+,GPU-.+'\}\n", output.decode())
+
+
+def test_every_switch_has_a_row() -> None:
+    versions = PAGE.read_text(encoding="utf-8").partition("## Versions")[2]
+    rows = re.findall(r"^\| `(\w+)` \|", versions, re.MULTILINE)
+    assert set(rows) == {field.name for field in dataclasses.fields(Behaviour)}
