@@ -15,9 +15,6 @@ from gpustow.kubelet.protocol.deviceplugin_v1beta1_pb2 import Device, ListAndWat
 from gpustow.kubelet.protocol.services import HEALTHY, UNHEALTHY
 from gpustow.resources import device as resources
 
-LIST_LIMIT = 3_670_016
-"""The most bytes that a list may have: 3.5 MiB. Kubelet ends a stream with a message above 4 MiB."""
-
 
 def device_list(devices: Sequence[resources.Device]) -> bytes:
     """The serialised ListAndWatchResponse for `devices`."""
@@ -33,15 +30,6 @@ def device_list(devices: Sequence[resources.Device]) -> bytes:
             for device, node in zip(devices, nodes, strict=True)
         ]
     ).SerializeToString()
-
-
-def largest_list(devices: Sequence[resources.Device]) -> int:
-    """How many bytes the list may come to have, when all of `devices` are unhealthy; an upper bound.
-
-    Each healthy device can add the longer word, and one byte more in the length of its entry.
-    """
-    healthy = sum(device.healthy for device in devices)
-    return len(device_list(devices)) + healthy * (len(UNHEALTHY) - len(HEALTHY) + 1)
 
 
 class DeviceFeed:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpustow.config import Config
-from gpustow.errors import ConfigError, NoDevicesError, Problem
+from gpustow.errors import NoDevicesError
 from gpustow.hardware.links import Links
 from gpustow.hardware.node import Node
-from gpustow.kubelet.devicefeed import LIST_LIMIT, device_list, largest_list
+from gpustow.kubelet.devicefeed import device_list
 from gpustow.placement import Inventory, Policy
 from gpustow.resources import build_catalog
 from gpustow.resources.device import Resource
@@ -29,14 +29,7 @@ class ServedResource:
 
     @classmethod
     def of(cls, resource: Resource, links: Links, config: Config) -> "ServedResource":
-        """The resource of a node with these links. Raises ConfigError if kubelet could not take its list."""
-        if (size := largest_list(resource.devices)) > LIST_LIMIT:
-            problem = Problem(
-                resource.name,
-                f"the list of its {len(resource.devices)} devices takes up to {size} bytes, more than the {LIST_LIMIT} "
-                "that are safe: kubelet refuses a message above 4 MiB",
-            )
-            raise ConfigError("of the daemon", [problem], advice="Ask for fewer replicas.")
+        """The resource of a node with these links."""
         return cls(
             resource=resource,
             config=config,

@@ -6,6 +6,7 @@ from gpustow.config import Config, DeviceListStrategy
 from gpustow.hardware.node import Node
 from gpustow.resources.device import Resource, Sharing
 from gpustow.resources.layout import lay_out
+from gpustow.resources.listsize import check_list
 from gpustow.resources.sharing import shared
 
 
@@ -20,7 +21,8 @@ class Catalog:
 def build_catalog(node: Node, config: Config) -> Catalog:
     """What `config` makes of `node`; empty if there is nothing to serve.
 
-    Raises HardwareError if the node's MIG devices do not go with the MIG strategy.
+    Raises HardwareError if the node's MIG devices do not go with the MIG strategy, and ConfigError if there are more
+    devices than kubelet can take.
     """
     layout = lay_out(node, config.mig_strategy)
     resources = tuple(Resource(name, devices) for name, devices in layout.devices.items())
@@ -28,6 +30,7 @@ def build_catalog(node: Node, config: Config) -> Catalog:
     if config.time_slicing is not None:
         resources, unknown = shared(resources, config.time_slicing, Sharing.TIME_SLICING)
         warnings += unknown
+    warnings += tuple(warning for resource in resources for warning in check_list(resource))
     return Catalog(resources, (*warnings, *_warn_of_clash(resources, config)))
 
 
