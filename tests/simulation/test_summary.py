@@ -69,6 +69,16 @@ def test_long_lists_are_shortened_and_say_so() -> None:
     assert re.search(r"NVIDIA_VISIBLE_DEVICES=.{400}\.\.\.$", text, re.MULTILINE)
 
 
+def test_replicas_of_one_device_are_told_in_ranges() -> None:
+    pod = running("a", *(f"GPU-0::{number}" for number in (10, 2, 0, 1, 7)), "GPU-1::3", "GPU-2", envs={})
+    assert "      nvidia.com/gpu: GPU-0::0-2,7,10 GPU-1::3 GPU-2\n" in shown(outcome("packed", [pod]))
+
+
+def test_the_gpus_of_a_pod_stand_in_order() -> None:
+    text = shown(outcome("packed", [running("a", "MIG-10-0", "MIG-2-0", "MIG-2-1")], gpus=11))
+    assert "default/a  running  GPU 2 1g.5gb, GPU 10 1g.5gb\n" in text
+
+
 def test_very_many_pods_are_counted_rather_than_listed() -> None:
     pods = [running(f"p{n}", f"MIG-0-{n}") for n in range(MOST_PODS + 1)] + [refused("x")]
     text = shown(outcome("packed", pods, gpus=1, slots=50))

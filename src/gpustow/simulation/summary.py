@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from gpustow.resources.device import REPLICA_SEPARATOR
 from gpustow.simulation.outcome import Advertised, ContainerOutcome, Outcome, Phase, PodOutcome, comparison
 from gpustow.simulation.picture import assign_symbols, draw, draw_legend, side_by_side, strokes_for, style_of
 
@@ -18,7 +19,7 @@ MOST_PODS = 40
 """How many pods are listed a policy."""
 
 MOST_IDS = 8
-"""How many ids are listed a container and resource."""
+"""How many ids are listed a container and resource; replicas of one device count as one."""
 
 LONGEST_VALUE = 400
 """How many characters of an environment variable are shown."""
@@ -81,32 +82,54 @@ def _pods(outcome: Outcome, symbols: Mapping[str, str]) -> Iterator[Text]:
         yield Text(f"  and {_number(len(left_out), 'more pod')} ({told}); -o json lists all", style="dim")
 
 
-def _places(outcome: Outcome) -> dict[str, str]:
-    """Where a device lies, in words, by its id."""
+def _listed(ids: Sequence[str]) -> list[str]:
+    """Ids for reading: the replicas of one device in one word, as `GPU-...::0-3,7`."""
+    replicas: dict[str, list[int]] = {}
+    for id_ in ids:
+        uuid, _, number = id_.partition(REPLICA_SEPARATOR)
+        replicas.setdefault(uuid, []).extend([int(number)] if number else [])
+    return [
+        f"{uuid}{REPLICA_SEPARATOR}{_ranges(sorted(numbers))}" if numbers else uuid
+        for uuid, numbers in replicas.items()
+    ]
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers as `0-3,7`."""
+    ranges: list[tuple[int, int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], number)
+        else:
+            ranges.append((number, number))
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def _places(outcome: Outcome) -> dict[str, tuple[int, str]]:
+    """Where a device lies, by its id: the GPU's index, and the MIG profile if it has one."""
     return {
-        device.id: f"GPU {device.gpu_index}"
-        if device.mig is None
-        else f"GPU {device.gpu_index} {device.mig.profile.name}"
+        device.id: (device.gpu_index, "" if device.mig is None else f" {device.mig.profile.name}")
         for resource in outcome.resources
         for device in resource.devices
     }
 
 
-def _pod(pod: PodOutcome, symbol: str, places: Mapping[str, str]) -> Text:
+def _pod(pod: PodOutcome, symbol: str, places: Mapping[str, tuple[int, str]]) -> Text:
     line = Text("  ").append(symbol, style=style_of(symbol)).append(f" {pod.key}  ")
     if pod.phase is Phase.REFUSED:
         return line.append(f"refused ({pod.reason}): {pod.message}", style="red")
     line.append(pod.phase.value, style="green" if pod.phase is Phase.RUNNING else "dim")
-    on = dict.fromkeys(places.get(id_, "unknown") for id_ in pod.device_ids)
-    return line.append(f"  {', '.join(on)}" if on else "  no devices")
+    on = sorted({places[id_] for id_ in pod.device_ids if id_ in places})
+    return line.append("  " + (", ".join(f"GPU {index}{profile}" for index, profile in on) or "no devices"))
 
 
 def _container(container: ContainerOutcome, *, named: bool) -> Iterator[Text]:
     if named:
         yield Text(f"      container {container.name}")
     for resource, ids in container.device_ids.items():
-        more = f" and {len(ids) - MOST_IDS} more" if len(ids) > MOST_IDS else ""
-        yield Text(f"      {resource}: {' '.join(ids[:MOST_IDS])}{more}")
+        listed = _listed(ids)
+        more = f" and {len(listed) - MOST_IDS} more" if len(listed) > MOST_IDS else ""
+        yield Text(f"      {resource}: {' '.join(listed[:MOST_IDS])}{more}")
     for name, value in container.envs.items():
         shown = value if len(value) <= LONGEST_VALUE else f"{value[:LONGEST_VALUE]}..."
         yield Text(f"      {name}={shown}")
