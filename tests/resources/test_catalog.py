@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpustow.config import Config, DeviceListStrategy, MigStrategy, ReplicatedResource, ReplicatedResources
 from gpustow.errors import HardwareError
-from gpustow.hardware.mig import MigDevice
+from gpustow.hardware.mig import MigDevice, MigProfile
 from gpustow.hardware.node import Node, Platform
 from gpustow.hardware.nodemodel import load_node_model, shipped_models
 from gpustow.hardware.simulated import SimulatedReader
@@ -20,6 +21,7 @@ from gpustow.resources import Catalog, Resource, Sharing, build_catalog
 NONE, SINGLE, MIXED = MigStrategy.NONE, MigStrategy.SINGLE, MigStrategy.MIXED
 
 
+@cache
 def node(name: str = "a100-4-mig-5") -> Node:
     return SimulatedReader(load_node_model(name)).read()
 
@@ -65,7 +67,8 @@ def test_a_gpu_is_a_device_by_its_uuid_and_index_and_is_its_whole_card() -> None
         assert (device.id, device.uuid, device.index) == (gpu.uuid, gpu.uuid, str(gpu.index))
         assert (device.gpu_index, device.numa_node, device.paths) == (gpu.index, gpu.numa_node, gpu.device_paths)
         assert device.share == 1
-        assert device.mig is device.replica is None
+        assert device.mig is None
+        assert device.replica is None
 
 
 def test_a_mig_device_is_a_device_by_its_uuid_and_both_indices_and_its_slices_of_the_card() -> None:
@@ -152,7 +155,32 @@ def test_an_attribute_of_a_profile_is_part_of_the_resource_name(attribute: str, 
     assert counts(catalog)[f"nvidia.com/{name}"] == 1
 
 
-def test_case_c19_a_mig_device_that_is_part_of_an_instance_is_skipped_and_told_not_fatal() -> None:
+def test_case_c19_a_media_profile_is_a_resource_beside_the_plain_one() -> None:
+    plain, media, double = (
+        MigProfile(1, 1, 10, 9728, memory_slices=1),
+        MigProfile(1, 1, 10, 9728, attribute="+me", memory_slices=1),
+        MigProfile(1, 1, 20, 19712, memory_slices=2),
+    )
+    cut = {
+        f"g{gpu}": {
+            "memory_bytes": 80 << 30,
+            "mig_devices": tuple(
+                MigDevice(at, f"MIG-{gpu}-{at}", profile, at + 7, 0, profile.memory_mib << 20, (), at)
+                for at, profile in enumerate([double, media, *[plain] * 5])
+            ),
+        }
+        for gpu in range(2)
+    }
+    machine = with_gpus(node(), **cut)
+    catalog = build_catalog(replace(machine, gpus=machine.gpus[:2]), Config(mig_strategy=MIXED))
+    assert counts(catalog) == {
+        "nvidia.com/mig-1g.10gb": 10,
+        "nvidia.com/mig-1g.10gb.me": 2,
+        "nvidia.com/mig-1g.20gb": 2,
+    }
+
+
+def test_a_mig_device_that_is_part_of_an_instance_is_skipped_and_told_not_fatal() -> None:
     machine = node()
     first, *rest = machine.gpus[0].mig_devices
     part = replace(first, profile=replace(bigger(first).profile, compute_slices=1))
