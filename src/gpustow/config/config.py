@@ -4,20 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from pydantic import BaseModel, ConfigDict
-
 from gpustow.config.sharing import ReplicatedResources
 from gpustow.config.strategies import DeviceIdStrategy, DeviceListStrategy, MigStrategy
 
 
-class Config(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Config:
     """What the operator asked for, defaults filled in.
 
     `device_list_strategies` are those that act, in the order given. `kubelet_socket` is empty if nobody is to be
     registered with, `config_file` if there is none.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     config_file: str = ""
     strict_config: bool = False

@@ -4,9 +4,8 @@ What v0.20.0 reads and then drops, `rename` without renameByDefault and `devices
 a warning. It is still checked first, because a value that cannot be read is an error there.
 """
 
+from dataclasses import dataclass
 from typing import Any
-
-from pydantic import BaseModel, ConfigDict
 
 from gpustow.config.resourcename import SHARED_SUFFIX, resource_name
 from gpustow.config.section import Section
@@ -16,24 +15,22 @@ _SECTION_KEYS = ("renameByDefault", "failRequestsGreaterThanOne", "resources")
 _FEWEST = 2
 
 
-class ReplicatedResource(BaseModel):
+@dataclass(frozen=True, slots=True)
+class ReplicatedResource:
     """A resource by its full name, each of whose devices becomes `replicas` devices named `rename`, if that is set."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     replicas: int
     rename: str | None = None
 
 
-class ReplicatedResources(BaseModel):
+@dataclass(frozen=True, slots=True)
+class ReplicatedResources:
     """The resources that are shared in one way."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+    resources: tuple[ReplicatedResource, ...]
     rename_by_default: bool = False
     fail_requests_greater_than_one: bool | None = None
-    resources: tuple[ReplicatedResource, ...]
 
 
 def read_replicated(section: Section) -> ReplicatedResources | None:
