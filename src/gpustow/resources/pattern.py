@@ -1,5 +1,6 @@
-"""Patterns for names of GPU models and MIG profiles, as in v0.20.0: `*` is any run of characters, also none, and
-everything else is itself. A pattern matches the whole text or not at all.
+"""Patterns for names of GPU models and MIG profiles, as in v0.20.0.
+
+`*` is any run of characters, also none; everything else is itself. A pattern matches the whole text or not at all.
 """
 
 
