@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from random import Random
 
 
-def plain_greedy(  # noqa: PLR0917 - the request as it stands, in its order
-    policy: str, totals: dict[str, int], available: Sequence[str], required: Sequence[str], size: int, rng: Random
-) -> list[str]:
-    """The ids chosen; `totals` are the replicas of each GPU, by the id before `::`."""
-    candidates = [id_ for id_ in available if id_ not in set(required)]
-    needed = size - len(required)
-    if len(candidates) < needed:
+def plain_greedy(policy: str, totals: dict[str, int], available: Sequence[str], size: int, rng: Random) -> list[str]:
+    """The ids chosen, nothing being required; `totals` are the replicas of each GPU, by the id before `::`."""
+    candidates = list(available)
+    if len(candidates) < size:
         raise ValueError("not enough available devices")
     rng.shuffle(candidates)
     left: dict[str, int] = {}
@@ -25,8 +22,8 @@ def plain_greedy(  # noqa: PLR0917 - the request as it stands, in its order
     allocated = {gpu: totals[gpu] - count for gpu, count in left.items()}
     picked = dict.fromkeys(left, 0)
     sign = -1 if policy == "packed" else 1
-    chosen = list(required)
-    for _ in range(needed):
+    chosen = []
+    for _ in range(size):
         candidates.sort(key=lambda id_: (sign * allocated[id_.partition("::")[0]], picked[id_.partition("::")[0]]))
         first = candidates.pop(0)
         gpu = first.partition("::")[0]

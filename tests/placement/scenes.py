@@ -170,7 +170,7 @@ def cases(*kinds: str, gpus: int = 6, most: int = 6) -> st.SearchStrategy[Case]:
     """Random cases of these kinds."""
 
     def made(seed: int, kind: str) -> Case:
-        rng = Random(seed)  # noqa: S311 - reproducible, not secret
+        rng = Random(seed)
         while (case := build(rng, kind, gpus=gpus, most=most)) is None:
             pass
         return case

@@ -80,7 +80,7 @@ def test_the_whole_gpus_are_the_best_of_all_divisions(case: Case) -> None:
 
 
 def test_the_random_cases_cover_what_they_should() -> None:
-    built = [build(Random(seed), "shared", gpus=6, most=6) for seed in range(300)]  # noqa: S311 - reproducible
+    built = [build(Random(seed), "shared", gpus=6, most=6) for seed in range(300)]
     scenes = [case.scene for case in built if case is not None]
     assert any(sum(scene.must) for scene in scenes)
     assert any(len(set(scene.share)) > 1 for scene in scenes)

@@ -23,7 +23,7 @@ def gpu_of(id_: str) -> int:
 @cache
 def nodes(*, equal: bool) -> list[tuple[list[int], Inventory]]:
     """Random healthy nodes with one resource: the replicas of each GPU, and the inventory."""
-    rng = Random(19)  # noqa: S311 - reproducible, not secret
+    rng = Random(19)
     drawn = []
     for _ in range(200):
         gpus = rng.randint(1, 6)
@@ -56,7 +56,7 @@ class Shared:
 
     def theirs(self, policy: str, rng: Random) -> list[int]:
         totals = {f"gpu{gpu}": total for gpu, total in enumerate(self.totals)}
-        return self.per_gpu(plain_greedy(policy, totals, self.available, [], self.size, rng))
+        return self.per_gpu(plain_greedy(policy, totals, self.available, self.size, rng))
 
     def opened_and_touched(self, counts: Sequence[int]) -> tuple[int, int]:
         opened = sum(1 for used, count in zip(self.used, counts, strict=True) if count and not used)
@@ -70,7 +70,7 @@ class Shared:
 @pytest.mark.slow
 @pytest.mark.parametrize("equal", [True, False])
 def test_packed_never_opens_or_touches_more_gpus_than_the_greedy_rule(*, equal: bool) -> None:
-    rng = Random(20)  # noqa: S311 - reproducible, not secret
+    rng = Random(20)
     better = 0
     for _ in range(STATES // 2):
         state = Shared(rng, equal=equal)
@@ -84,7 +84,7 @@ def test_packed_never_opens_or_touches_more_gpus_than_the_greedy_rule(*, equal: 
 @pytest.mark.slow
 @pytest.mark.parametrize("equal", [True, False])
 def test_distributed_never_loads_a_gpu_higher_than_the_greedy_rule(*, equal: bool) -> None:
-    rng = Random(21)  # noqa: S311 - reproducible, not secret
+    rng = Random(21)
     for _ in range(STATES // 2):
         state = Shared(rng, equal=equal)
         ours, theirs = state.ours("distributed"), state.theirs("distributed", rng)
@@ -108,7 +108,7 @@ def _random_matrix(rng: Random, gpus: int) -> Links:
 
 @pytest.mark.slow
 def test_aligned_divides_as_well_as_best_effort_and_never_answers_blanks() -> None:
-    rng = Random(22)  # noqa: S311 - reproducible, not secret
+    rng = Random(22)
     full = blank = 0
     for turn in range(400):
         gpus = rng.randint(2, 8) if turn % 4 else 5
@@ -151,10 +151,10 @@ def test_the_plain_best_effort_rule_answers_a_blank_for_five_gpus() -> None:
 )
 def test_the_plain_greedy_rule_keeps_its_own_vectors(policy: str, available: list[str], expected: list[int]) -> None:
     size = sum(expected)
-    chosen = plain_greedy(policy, {"gpu0": 2, "gpu1": 2}, available, [], size, Random(1))  # noqa: S311 - as above
+    chosen = plain_greedy(policy, {"gpu0": 2, "gpu1": 2}, available, size, Random(1))
     assert [sum(gpu_of(id_) == gpu for id_ in chosen) for gpu in range(2)] == expected
 
 
 def test_the_plain_greedy_rule_refuses_more_than_there_is() -> None:
     with pytest.raises(ValueError, match="not enough"):
-        plain_greedy("packed", {"gpu0": 2}, ["gpu0::0"], [], 2, Random(1))  # noqa: S311 - as above
+        plain_greedy("packed", {"gpu0": 2}, ["gpu0::0"], 2, Random(1))

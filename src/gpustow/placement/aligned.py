@@ -21,8 +21,8 @@ from gpustow.placement.state import Counts, State
 from gpustow.placement.swaps import Task, divisions
 
 LINES = (
-    Line("partition score", "the GPUs offered divide into sets worth {} in all", largest=True),
-    Line("weakest set", "the weakest full set beside it is worth {}", largest=True),
+    Line("partition score", "divides the GPUs offered into sets worth {}", largest=True),
+    Line("weakest set", "leaves no full set worth less than {}", largest=True),
     LINK_SCORE,
     NUMA,
     COUNTS,
@@ -31,7 +31,7 @@ LINES = (
 SINGLE_STEPS = 2_000
 """The most sets among which the best single one is looked for, where divisions cannot all be valued."""
 
-LONE_LINES = (Line("links given up", "it gives up links worth {} to the other GPUs offered"), COUNTS)
+LONE_LINES = (Line("links given up", "gives up links worth {}"), COUNTS)
 
 
 def _offered(state: State) -> int:
@@ -166,7 +166,7 @@ def solve(state: State) -> Solution:
     else:
         masks, weighed = _from_swaps(state, size)
         solution = _solution(state, masks[0], weighed, exact=False)
-    if not state.expired():
+    if solution.exact or not state.expired():
         state.fabric.remember(key, solution)
     return solution
 

@@ -15,7 +15,7 @@ from gpustow.placement.search import choose
 from gpustow.placement.solution import Solution
 from gpustow.placement.state import Counts, State
 
-LEVELS = Line("load levels", "it brings a GPU to a load of {}", shares=True)
+LEVELS = Line("load levels", "brings a GPU to a load of {}", shares=True)
 
 LINES = (
     LEVELS,

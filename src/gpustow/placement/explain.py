@@ -4,7 +4,7 @@ The winner is compared with the next best answer; the first line of the objectiv
 All of it is worked out when somebody asks, not before.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -51,20 +51,18 @@ class Decision:
         measure = measure_of(self.policy, state, self.counts)
         best = measure.value(state, self.counts)
         winner = self._candidate(measure, self.counts, best)
-        name, what = self.policy.name.value, self._text(self.counts)
+        sentence = f"{self.policy.name.value} takes {self._text(self.counts)}"
         other = second_best(self.policy, state, self.counts)
         if other is None:
-            return Explanation(winner, None, None, f"{name} answers {what}: no other answer is possible.")
+            return Explanation(winner, None, None, f"{sentence}; no other answer is possible.")
         next_best = measure.value(state, other)
-        runner_up = self._candidate(measure, other, next_best)
-        at = deciding_line(measure.lines, best, next_best)
-        line = measure.lines[at]
+        line = measure.lines[at := deciding_line(measure.lines, best, next_best)]
         if line is COUNTS:
-            reason = f"equal to the next best, {self._text(other)}, in all but the GPU index"
+            sentence += f"; the next best, {self._text(other)}, is equal but for the GPU index."
         else:
-            mine, theirs = self._differing(line, best[at], next_best[at])
-            reason = f"{line.phrase.format(mine)} where the next best, {self._text(other)}, has {theirs}"
-        return Explanation(winner, runner_up, line.name, f"{name} answers {what}: {reason}.")
+            mine, theirs = self._phrases(line, best[at], next_best[at])
+            sentence += f", which {mine}; the next best, {self._text(other)}, {theirs}."
+        return Explanation(winner, self._candidate(measure, other, next_best), line.name, sentence)
 
     def _candidate(self, measure: Measure, counts: Counts, objective: Objective) -> Candidate:
         """An answer with its values by the names of the lines."""
@@ -84,10 +82,10 @@ class Decision:
         """Where an answer puts what."""
         per_gpu = self._per_gpu(counts)
         if not per_gpu:
-            return "no devices"
+            return "nothing"
         if self.whole:
-            return f"GPU {', '.join(map(str, per_gpu))}"
-        return ", ".join(f"{count} on GPU {index}" for index, count in per_gpu.items())
+            return f"GPU{'s' if len(per_gpu) > 1 else ''} {_listed(map(str, per_gpu))}"
+        return _listed(f"{count} on GPU {index}" for index, count in per_gpu.items())
 
     def _share(self, value: int) -> str:
         """A share of a GPU."""
@@ -101,8 +99,18 @@ class Decision:
             return self._share(value) if isinstance(value, int) else [self._share(entry) for entry in value]
         return value if isinstance(value, int) else list(value)
 
-    def _differing(self, line: Line, mine: Value, theirs: Value) -> tuple[Plain, Plain]:
-        """Two values of a line; of vectors the first entries that differ."""
+    def _phrases(self, line: Line, mine: Value, theirs: Value) -> tuple[str, str]:
+        """What two answers do, by a line on which they differ; of vectors by the first entries that differ."""
         if isinstance(mine, tuple) and isinstance(theirs, tuple):
             mine, theirs = next((one, other) for one, other in zip(mine, theirs, strict=True) if one != other)
-        return self._plain(line, mine), self._plain(line, theirs)
+        return self._phrase(line, mine), self._phrase(line, theirs)
+
+    def _phrase(self, line: Line, value: Value) -> str:
+        """What an answer does, by a line."""
+        return line.phrase.format(self._plain(line, value), s="" if value == 1 else "s")
+
+
+def _listed(parts: Iterable[str]) -> str:
+    """An enumeration, with `and` before the last part."""
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last

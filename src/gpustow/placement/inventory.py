@@ -9,11 +9,12 @@ it; where an operator gathers different MIG profiles under one name, a card's me
 that is still to be placed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, groupby
 from math import lcm
+from operator import attrgetter
 from typing import Self
 
 from gpustow.hardware.links import UNKNOWN_LINK, Links
@@ -23,7 +24,10 @@ from gpustow.resources.device import Device
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The devices of the resource on one GPU: a range of device numbers, and what one of them is worth."""
+    """The devices of the resource on one GPU: a range of device numbers, and what one of them is worth.
+
+    `shares` are those of its devices, in order, where they are not all alike.
+    """
 
     gpu_index: int
     start: int
@@ -31,6 +35,22 @@ class Slots:
     share: Fraction
     healthy: int
     mig: bool
+    shares: tuple[Fraction, ...] | None = None
+
+
+def _slots(gpu_index: int, start: int, members: Sequence[Device]) -> Slots:
+    """The devices on one GPU, the first of which has the number `start`."""
+    shares = [device.share for device in members]
+    alike = shares.count(shares[0]) == len(shares)
+    return Slots(
+        gpu_index=gpu_index,
+        start=start,
+        stop=start + len(members),
+        share=shares[0] if alike else sum(shares, Fraction(0)) / len(shares),
+        healthy=[device.healthy for device in members].count(True),
+        mig=any(device.mig is not None for device in members),
+        shares=None if alike else tuple(shares),
+    )
 
 
 def _order(device: Device) -> tuple[int, int, str, int]:
@@ -73,26 +93,22 @@ class Inventory:
 
         slots: list[Slots] = []
         numa_nodes: list[int | None] = []
-        for gpu_index, group in groupby(ordered, key=lambda device: device.gpu_index):
+        for gpu_index, group in groupby(ordered, key=attrgetter("gpu_index")):
             members = list(group)
-            start = slots[-1].stop if slots else 0
-            share = sum((device.share for device in members), Fraction(0)) / len(members)
-            healthy = sum(device.healthy for device in members)
-            mig = any(device.mig is not None for device in members)
-            slots.append(Slots(gpu_index, start, start + len(members), share, healthy, mig))
+            slots.append(_slots(gpu_index, slots[-1].stop if slots else 0, members))
             numa_nodes.append(members[0].numa_node)
         self.slots: tuple[Slots, ...] = tuple(slots)
         self.gpu_indices: tuple[int, ...] = tuple(gpu.gpu_index for gpu in slots)
-        self.position_of: Mapping[int, int] = {gpu.gpu_index: position for position, gpu in enumerate(slots)}
+        self.position_of: Mapping[int, int] = {index: position for position, index in enumerate(self.gpu_indices)}
 
-        self.denominator: int = lcm(*(gpu.share.denominator for gpu in slots), *(d.share.denominator for d in ordered))
+        odd = [share for gpu in slots for share in gpu.shares or ()]
+        self.denominator: int = lcm(*(share.denominator for share in (*odd, *(gpu.share for gpu in slots))))
         self.steps: tuple[int, ...] = tuple(int(gpu.share * self.denominator) for gpu in slots)
-        self.shares: tuple[int, ...] = tuple(int(device.share * self.denominator) for device in ordered)
-        self.healthy_shares: tuple[int, ...] = tuple(
-            sum(self.shares[number] for number in range(gpu.start, gpu.stop) if ordered[number].healthy)
+        self._odd_shares: Mapping[int, int] = {
+            number: int(share * self.denominator)
             for gpu in slots
-        )
-        self.uneven: tuple[bool, ...] = tuple(len(set(self.shares[gpu.start : gpu.stop])) > 1 for gpu in slots)
+            for number, share in enumerate(gpu.shares or (), gpu.start)
+        }
 
         self.fabric: Fabric = fabric_of(self._matrix(links))
         if self.whole_gpus:
@@ -107,6 +123,12 @@ class Inventory:
     def of(cls, devices: Sequence[Device], links: Links) -> Self:
         """The inventory of a resource's devices on a node with these links."""
         return cls(devices, links)
+
+    def load_of(self, position: int, numbers: Iterable[int]) -> int:
+        """What devices of one GPU hold of it, in units of 1 / `denominator`."""
+        if self.slots[position].shares is None:
+            return sum(1 for _ in numbers) * self.steps[position]
+        return sum(self._odd_shares[number] for number in numbers)
 
     def _matrix(self, links: Links) -> Matrix:
         """The link scores between GPUs; nothing links to a MIG device, which has no peer-to-peer traffic."""

@@ -19,8 +19,9 @@ Objective = tuple[Value, ...]
 class Line:
     """One line of an objective.
 
-    `phrase` says what an answer does, with `{}` for the value. `largest` is whether a larger value is better. `shares`
-    is whether the values are parts of a GPU, in units of the state's denominator. `values` are names for the values.
+    `phrase` says what an answer does, with `{}` for the value and `{s}` for a plural s. `largest` is whether a larger
+    value is better. `shares` is whether the values are parts of a GPU, in units of the state's denominator. `values`
+    are names for the values.
     """
 
     name: str
@@ -30,12 +31,12 @@ class Line:
     values: tuple[str, ...] = ()
 
 
-IDLE_OPENED = Line("idle GPUs opened", "it opens {} idle GPU(s)")
-BEST_FIT = Line("best fit", "it leaves {} of a GPU free on the GPUs it touches", shares=True)
-DISTINCT = Line("distinct GPUs", "it uses {} GPU(s)", largest=True)
-LINK_SCORE = Line("link score", "its GPUs have a link score of {}", largest=True)
-NUMA = Line("NUMA nodes", "its GPUs lie on {} NUMA node(s)")
-COUNTS = Line("GPU index", "it comes first by GPU index", largest=True)
+IDLE_OPENED = Line("idle GPUs opened", "opens {} idle GPU{s}")
+BEST_FIT = Line("best fit", "leaves {} of a GPU free where it lies", shares=True)
+DISTINCT = Line("distinct GPUs", "uses {} GPU{s}", largest=True)
+LINK_SCORE = Line("link score", "has a link score of {}", largest=True)
+NUMA = Line("NUMA nodes", "spans {} NUMA node{s}")
+COUNTS = Line("GPU index", "comes first by GPU index", largest=True)
 
 
 def idle_opened(state: State, counts: Counts) -> int:

@@ -33,10 +33,10 @@ from gpustow.placement.state import Counts, State
 
 LINES = (
     IDLE_OPENED,
-    Line("GPUs touched", "it touches {} GPU(s)"),
+    Line("GPUs touched", "touches {} GPU{s}"),
     LINK_SCORE,
     BEST_FIT,
-    Line("biggest hole", "it keeps a hole of {} of a GPU", largest=True, shares=True),
+    Line("biggest hole", "keeps a hole of {} of a GPU", largest=True, shares=True),
     NUMA,
     COUNTS,
 )

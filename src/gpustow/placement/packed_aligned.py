@@ -32,8 +32,8 @@ ISLAND, NUMA_NODE, ANYWHERE, UNEVEN = range(4)
 """The values of the line `domain`."""
 
 LINES = (
-    Line("domain", "its domain is {}", values=("one NVLink island", "one NUMA node", "the node", "uneven")),
-    Line("GPUs", "it uses {} GPU(s)"),
+    Line("domain", "lies {}", values=("in one NVLink island", "in one NUMA node", "anywhere", "in uneven parts")),
+    Line("GPUs", "uses {} GPU{s}"),
     LINK_SCORE,
     IDLE_OPENED,
     BEST_FIT,

@@ -15,7 +15,7 @@ from gpustow.placement.state import Counts, State
 
 LINES = (
     DISTINCT,
-    Line("own slots", "it puts {} own slot(s) on a GPU"),
+    Line("own slots", "puts {} slot{s} on a GPU"),
     LEVELS,
     LINK_SCORE,
     NUMA,

@@ -127,35 +127,26 @@ def read_offer(request: Request, inventory: Inventory) -> Offer:
     return Offer(free, tuple(sorted(required)), tuple(sorted(strangers)), last_resort)
 
 
-def _own_use(inventory: Inventory, offer: Offer, in_use: Occupancy) -> tuple[list[int], list[int]]:
+def _own_use(inventory: Inventory, offer: Offer, occupancy: Occupancy) -> tuple[list[int], list[int]]:
     """The slots of the resource in use at each position, and their load; must-include counts as in use."""
-    taken: list[int] = []
-    load: list[int] = []
-    if in_use.in_use is None:
-        for position, gpu in enumerate(inventory.slots):
-            free = offer.free.count(1, gpu.start, gpu.stop)
-            taken.append(gpu.healthy - free)
-            load.append(inventory.healthy_shares[position] - _free_share(inventory, offer, position, free))
-    else:
-        taken = [0] * len(inventory.slots)
-        load = [0] * len(inventory.slots)
-        required = set(offer.required)
-        numbers = {number for id_ in in_use.in_use if (number := inventory.number_of.get(id_)) is not None}
-        for number in numbers | required:
+    if occupancy.in_use is not None:
+        numbers = {number for id_ in occupancy.in_use if (number := inventory.number_of.get(id_)) is not None}
+        numbers.update(offer.required)
+        used: list[list[int]] = [[] for _ in inventory.slots]
+        for number in numbers:
             device = inventory.devices[number]
             if device.healthy and not offer.free[number]:
-                position = inventory.position_of[device.gpu_index]
-                taken[position] += 1
-                load[position] += inventory.shares[number]
+                used[inventory.position_of[device.gpu_index]].append(number)
+        return [len(some) for some in used], [inventory.load_of(*entry) for entry in enumerate(used)]
+    taken = [gpu.healthy - offer.free.count(1, gpu.start, gpu.stop) for gpu in inventory.slots]
+    load = [count * step for count, step in zip(taken, inventory.steps, strict=True)]
+    for position, gpu in enumerate(inventory.slots):
+        if gpu.shares is not None:
+            held = range(gpu.start, gpu.stop)
+            load[position] = inventory.load_of(
+                position, (at for at in held if inventory.devices[at].healthy and not offer.free[at])
+            )
     return taken, load
-
-
-def _free_share(inventory: Inventory, offer: Offer, position: int, free: int) -> int:
-    """The share of the free slots at a position; one by one only where they are not all alike."""
-    if not inventory.uneven[position]:
-        return free * inventory.steps[position]
-    gpu = inventory.slots[position]
-    return sum(inventory.shares[number] for number in range(gpu.start, gpu.stop) if offer.free[number])
 
 
 def read_state(
