@@ -40,5 +40,21 @@ def test_delays_add_up_while_they_last() -> None:
     assert [reading_delay(faults, elapsed) for elapsed in (0.0, 5.0, 9.9, 10.0)] == [2.0, 3.0, 3.0, 2.0]
 
 
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        (XidFault(0.0, 1, 79), "GPU 1 reports XID 79"),
+        (XidFault(0.0, 1, 31, 7, 0), "GPU 1, GPU instance 7 reports XID 31"),
+        (GpuLost(0.0, 2), "GPU 2 is lost"),
+        (GpuLost(0.0, 2, 1.5), "GPU 2 is lost for 1.5 s"),
+        (SlowNvml(0.0, 0.25, 60.0), "reading takes 0.25 s longer for 60 s"),
+        (MigReconfigured(0.0, 3, enabled=True, devices=()), "GPU 3 is cut into nothing"),
+        (MigReconfigured(0.0, 3, enabled=False, devices=()), "GPU 3 is in MIG mode no more"),
+    ],
+)
+def test_a_fault_has_words(fault: Fault, text: str) -> None:
+    assert fault.text == text
+
+
 def test_an_xid_changes_nothing_that_can_be_read(node: Node) -> None:
     assert node_at(node, [XidFault(0.0, 0, 79)], 1.0) == node

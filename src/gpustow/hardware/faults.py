@@ -25,6 +25,12 @@ class XidFault:
     gpu_instance: int | None = None
     compute_instance: int | None = None
 
+    @property
+    def text(self) -> str:
+        """The fault in words."""
+        instance = "" if self.gpu_instance is None else f", GPU instance {self.gpu_instance}"
+        return f"GPU {self.gpu}{instance} reports XID {self.code}"
+
 
 @dataclass(frozen=True, slots=True)
 class GpuLost:
@@ -36,7 +42,12 @@ class GpuLost:
 
     def is_on(self, elapsed: float) -> bool:
         """Whether the GPU is lost at this time."""
-        return self.after <= elapsed and (self.duration is None or elapsed < self.after + self.duration)
+        return _is_on(self.after, self.duration, elapsed)
+
+    @property
+    def text(self) -> str:
+        """The fault in words."""
+        return f"GPU {self.gpu} is lost{_for(self.duration)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,12 @@ class SlowNvml:
 
     def is_on(self, elapsed: float) -> bool:
         """Whether NVML is slow at this time."""
-        return self.after <= elapsed and (self.duration is None or elapsed < self.after + self.duration)
+        return _is_on(self.after, self.duration, elapsed)
+
+    @property
+    def text(self) -> str:
+        """The fault in words."""
+        return f"reading takes {self.delay:g} s longer{_for(self.duration)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +76,20 @@ class MigReconfigured:
     gpu: int
     enabled: bool
     devices: tuple[MigDevice, ...]
+
+    @property
+    def text(self) -> str:
+        """The fault in words."""
+        names = " ".join(device.profile.name for device in self.devices)
+        return f"GPU {self.gpu} is " + (f"cut into {names or 'nothing'}" if self.enabled else "in MIG mode no more")
+
+
+def _is_on(after: float, duration: float | None, elapsed: float) -> bool:
+    return after <= elapsed and (duration is None or elapsed < after + duration)
+
+
+def _for(duration: float | None) -> str:
+    return "" if duration is None else f" for {duration:g} s"
 
 
 Fault = XidFault | GpuLost | SlowNvml | MigReconfigured

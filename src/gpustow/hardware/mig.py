@@ -43,7 +43,12 @@ class MigProfile:
     def name(self) -> str:
         """The profile's name as nvidia-smi and the resource name have it, such as `1g.10gb` or `1c.2g.10gb`."""
         compute = "" if self.compute_slices == self.gpu_slices else f"{self.compute_slices}c."
-        return f"{compute}{self.gpu_slices}g.{self.memory_gb}gb{self.attribute}"
+        return compute + self.instance_name
+
+    @property
+    def instance_name(self) -> str:
+        """The name of the GPU instance, whatever part of it the device has: `2g.10gb` of a `1c.2g.10gb`."""
+        return f"{self.gpu_slices}g.{self.memory_gb}gb{self.attribute}"
 
     @property
     def resource_suffix(self) -> str:

@@ -17,6 +17,7 @@ from fractions import Fraction
 from uuid import UUID, uuid5
 
 from gpustow.hardware.mig import MigDevice, MigProfile
+from gpustow.hardware.systemfiles import capability_path
 
 _NAME = re.compile(r"(?:(?P<compute>[1-9])c\.)?(?P<instance>[1-9]g\.\d+gb(?:[+-][a-z]+(?:\.[a-z]+)*)?)")
 
@@ -53,8 +54,9 @@ class Card:
 
     @property
     def gpu_slices(self) -> int:
-        """The compute slices of the whole card."""
-        return max((profile.gpu_slices for profile in self.profiles), default=0)
+        """The compute slices of the whole card; the most there can be, where no profile is known that fills it."""
+        whole = [profile.gpu_slices for profile in self.profiles if profile.memory_slices == self.memory_slices]
+        return max(whole, default=_COMPUTE_INSTANCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,9 @@ class LayoutEntry:
     start: int | None = None
     gpu_instance: int | None = None
     compute_instance: int | None = None
+    index: int | None = None
+    memory_bytes: int | None = None
+    device_paths: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -96,7 +101,7 @@ def instance_minor(gpu_minor: int, gpu_instance: int, compute_instance: int | No
 
 
 def lay_out(card: Card, entries: Sequence[LayoutEntry]) -> tuple[MigDevice, ...]:
-    """The MIG devices that a layout makes of a card, in the layout's order.
+    """The MIG devices that a layout makes of a card, in the order of their indices, which count up in the layout.
 
     Raises:
         LayoutError: a profile is unknown, or a device has no room.
@@ -114,8 +119,11 @@ def lay_out(card: Card, entries: Sequence[LayoutEntry]) -> tuple[MigDevice, ...]
             compute = next(free) if entry.compute_instance is None else entry.compute_instance
             if given.count(compute) > 1:
                 raise LayoutError(position, f"GPU instance {instance.id} has compute instance {compute} twice")
-            devices[position] = _device(card, instance, start, (position, slices, compute), entry.uuid)
-    return tuple(devices[position] for position in sorted(devices))
+            index = position if entry.index is None else entry.index
+            if index in devices:
+                raise LayoutError(position, f"there are two MIG devices with index {index}")
+            devices[index] = _device(card, instance, start, (index, slices, compute), entry)
+    return tuple(devices[index] for index in sorted(devices))
 
 
 def _gather(card: Card, entries: Sequence[LayoutEntry]) -> list[_Instance]:
@@ -196,21 +204,19 @@ def _number(card: Card, instances: Sequence[_Instance]) -> None:
             taken.add(instance.id)
 
 
-def _device(card: Card, instance: _Instance, start: int, part: tuple[int, int, int], uuid: str | None) -> MigDevice:
+def _device(card: Card, instance: _Instance, start: int, part: tuple[int, int, int], entry: LayoutEntry) -> MigDevice:
     index, slices, compute = part
     gpu_instance = instance.id or 0
     made_from = f"{card.uuid}/{instance.profile.name}/{gpu_instance}/{start}/{compute}/{slices}"
+    memory = instance.profile.memory_mib * _MIB if entry.memory_bytes is None else entry.memory_bytes
+    minors = (instance_minor(card.minor, gpu_instance), instance_minor(card.minor, gpu_instance, compute))
     return MigDevice(
         index=index,
-        uuid=uuid or f"MIG-{uuid5(UUID_SPACE, made_from)}",
+        uuid=entry.uuid or f"MIG-{uuid5(UUID_SPACE, made_from)}",
         profile=replace(instance.profile, compute_slices=slices),
         gpu_instance=gpu_instance,
         compute_instance=compute,
-        memory_bytes=instance.profile.memory_mib * _MIB,
-        device_paths=(
-            *card.paths,
-            f"/dev/nvidia-caps/nvidia-cap{instance_minor(card.minor, gpu_instance)}",
-            f"/dev/nvidia-caps/nvidia-cap{instance_minor(card.minor, gpu_instance, compute)}",
-        ),
+        memory_bytes=memory,
+        device_paths=entry.device_paths or (*card.paths, *map(capability_path, minors)),
         start=start,
     )

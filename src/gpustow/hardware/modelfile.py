@@ -144,6 +144,7 @@ class MigDeviceSection(Section):
 
     profile: str
     count: Annotated[int, Field(ge=1, le=56)] = 1
+    index: Annotated[int, Field(ge=0, le=63)] | None = None
     uuid: _Uuid | None = None
     start: _Index | None = None
     gpu_instance: _GpuInstance | None = None
@@ -153,7 +154,7 @@ class MigDeviceSection(Section):
 
     @model_validator(mode="after")
     def _one_identity_each(self) -> "MigDeviceSection":
-        single = (self.uuid, self.start, self.gpu_instance, self.compute_instance, self.device_paths)
+        single = (self.index, self.uuid, self.start, self.gpu_instance, self.compute_instance, self.device_paths)
         if self.count > 1 and any(value is not None for value in single):
             raise ValueError("a count goes with a profile alone: ids, start and paths belong to one device")
         return self

@@ -221,15 +221,17 @@ class _Resolver:
                 section.start,
                 section.gpu_instance,
                 section.compute_instance,
+                section.index,
+                section.memory,
+                None if section.device_paths is None else tuple(section.device_paths),
             )
             for section in (sections[origin] for origin in origins)
         ]
         try:
-            devices = lay_out(card, entries)
+            return lay_out(card, entries)
         except LayoutError as error:
             self._refuse(f"{path}.devices[{origins[error.entry]}]", str(error))
             return ()
-        return tuple(_with_given(device, sections[origin]) for device, origin in zip(devices, origins, strict=True))
 
     def _check_unique(self, gpus: Sequence[Gpu]) -> None:
         for what, key in _IDENTITIES:
@@ -261,15 +263,6 @@ _IDENTITIES: tuple[tuple[str, Callable[[Gpu], int | str]], ...] = (
     ("PCI bus id", lambda gpu: gpu.pci_bus_id),
     ("minor number", lambda gpu: gpu.minor),
 )
-
-
-def _with_given(device: MigDevice, section: MigDeviceSection) -> MigDevice:
-    """The device with the memory and the paths that the file gives it."""
-    return replace(
-        device,
-        memory_bytes=device.memory_bytes if section.memory is None else section.memory,
-        device_paths=device.device_paths if section.device_paths is None else tuple(section.device_paths),
-    )
 
 
 def _profile(section: MigProfileSection) -> MigProfile:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpustow.errors import HardwareError
+from gpustow.hardware.modelwriter import write_node_model
 from gpustow.hardware.node import Node
 from gpustow.hardware.nodemodel import NodeModel, parse_node_model
 from tests.hardware.nvml.outcome import outcome
@@ -74,6 +75,7 @@ def _strike(machine: ReaderProcess, healthy: Node, call: str, code: int, gpu: in
         node = machine.read()
     except HardwareError:
         return REFUSED, None
+    parse_node_model(write_node_model(node), "written")
     return outcome(healthy, node, gpu), node
 
 
