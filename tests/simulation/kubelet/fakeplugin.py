@@ -27,7 +27,7 @@ def devices(names: str, nodes: Nodes = None, health: str = "Healthy") -> list[wi
 async def until(condition: Callable[[], object]) -> None:
     """Waits for what no event tells, such as that a call has arrived."""
     async with asyncio.timeout(10):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.001)
 
 
@@ -89,7 +89,7 @@ class FakePlugin:
             await self._server.stop(None)
             self._server = None
 
-    async def register(self, version: str = "v1beta1", timeout: float = 15) -> None:
+    async def register(self, version: str = "v1beta1", timeout: float = 15) -> None:  # noqa: ASYNC109 - the deadline of the call
         channel = unix_channel(self.directory / "kubelet.sock")
         try:
             request = wire.RegisterRequest(

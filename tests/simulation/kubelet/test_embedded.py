@@ -342,6 +342,26 @@ async def test_after_a_reboot_pods_are_admitted_that_come_after_their_plugin(kub
             assert later.refusal is None
 
 
+async def test_pods_that_are_removed_while_others_are_readmitted_are_left_alone(
+    directory: Path, random: Random
+) -> None:
+    cpus = Cpus()
+    async with EmbeddedKubelet(directory, random=random, hint_providers=[cpus]) as kubelet:
+        for name in ("a", "b"):
+            await kubelet.admit(wanting(name, 1))
+        await kubelet.restart(readmit=False)
+        cpus.hold, cpus.refuse = asyncio.Event(), True
+        readmission = asyncio.create_task(kubelet.readmit())
+        await until(lambda: len(cpus.allocated) == 3)
+        for name in ("a", "b"):
+            kubelet.remove("default", name)
+        cpus.hold.set()
+        (first,) = await readmission
+        assert first.refusal is not None
+        with pytest.raises(KeyError):
+            kubelet.pod_status("default", first.pod.name)
+
+
 async def test_until_the_pods_are_readmitted_nobody_is_collected(kubelet: EmbeddedKubelet) -> None:
     async with kubelet:
         plugin = plugin_for(kubelet)
@@ -534,6 +554,7 @@ class Cpus:
     def __init__(self) -> None:
         self.allocated: list[str] = []
         self.hold: asyncio.Event | None = None
+        self.refuse = False
 
     def hints(self, pod: Pod, container: Container) -> Hints:
         del pod, container
@@ -548,7 +569,7 @@ class Cpus:
         self.allocated.append(container.name)
         if self.hold is not None:
             await self.hold.wait()
-        if container.name == "greedy":
+        if self.refuse or container.name == "greedy":
             raise AllocationError("not enough cpus available to satisfy request")
 
 

@@ -50,9 +50,8 @@ def test_forgotten_pods_hold_nothing() -> None:
 
 
 def test_the_holder_of_a_device_is_the_first_pod_that_has_the_id_of_whatever_resource() -> None:
-    holdings = Holdings([entry("a", "one", "same", OTHER), entry("b", "two", "same")])
-    assert holdings.holder("same") == ("a", "one")
-    assert holdings.holder("none") is None
+    holdings = Holdings([entry("a", "one", "same", OTHER), entry("b", "two", "same d0")])
+    assert holdings.holders() == {"same": "a", "d0": "b"}
 
 
 def test_a_device_near_two_nodes_is_one_device() -> None:

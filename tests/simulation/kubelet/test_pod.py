@@ -40,6 +40,7 @@ def test_containers_come_init_containers_first() -> None:
     assert pod.key == "team/a"
     assert [container.name for container in pod.in_order()] == ["init", "sidecar", "app"]
     assert [pod.is_init(name) for name in ("init", "sidecar", "app")] == [True, True, False]
+    assert pod.lasting() == ("sidecar", "app")
     assert [pod.is_sidecar(name) for name in ("init", "sidecar", "app")] == [False, True, False]
 
 

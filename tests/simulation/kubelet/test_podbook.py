@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from gpustow.errors import AdmissionError, UsageError
@@ -42,6 +44,13 @@ def test_a_pod_of_the_same_name_has_to_end_first() -> None:
     book.end(A, DONE)
     book.create(A)
     assert book.record("default", "a").status.phase is Phase.PENDING
+
+
+def test_a_pod_of_the_same_name_is_not_that_very_pod() -> None:
+    book = book_with_both()
+    assert book.has(A)
+    assert not book.has(replace(A, uid="another"))
+    assert not book.has(wanting("c", 1))
 
 
 def test_an_unknown_pod_is_a_key_error() -> None:

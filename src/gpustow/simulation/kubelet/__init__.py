@@ -14,7 +14,7 @@ What is imitated, from which version, and what is left out: docs/embedded-kubele
 from gpustow.simulation.kubelet.admission import HintProvider
 from gpustow.simulation.kubelet.answer import Conflict, ContainerAnswer, DeviceNode, Mount
 from gpustow.simulation.kubelet.behaviour import Behaviour, Connections
-from gpustow.simulation.kubelet.embedded import EmbeddedKubelet, Readmission
+from gpustow.simulation.kubelet.embedded import EmbeddedKubelet
 from gpustow.simulation.kubelet.endpoint import EndpointError, PluginOptions
 from gpustow.simulation.kubelet.journal import (
     AllocateCalled,
@@ -25,7 +25,7 @@ from gpustow.simulation.kubelet.journal import (
 )
 from gpustow.simulation.kubelet.nodestatus import NodeStatus
 from gpustow.simulation.kubelet.pod import AdmittedContainer, AdmittedPod, Container, Pod
-from gpustow.simulation.kubelet.podbook import Phase, PodStatus
+from gpustow.simulation.kubelet.podbook import Phase, PodStatus, Readmission
 from gpustow.simulation.kubelet.state import AllocationError
 from gpustow.simulation.kubelet.status import ResourceStatus
 from gpustow.simulation.kubelet.topology.hints import Hint, Hints, KubeletPanicError

@@ -105,9 +105,9 @@ class DeviceManager:
         """A plugin has sent its list."""
         changed = self.state.table.replace(resource, devices)
         self._deleted.discard(resource)
-        if self._around.behaviour.reports_device_health:
-            holders = [self.state.holdings.holder(device) for device in sorted(changed)]
-            pods = {holder[0] for holder in holders if holder is not None}
+        if changed and self._around.behaviour.reports_device_health:
+            holders = self.state.holdings.holders()
+            pods = {holders[device] for device in changed.intersection(holders)}
             if pods:
                 self.health_updates.offer(pods)
         self._around.save(self.state)

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -28,19 +28,11 @@ from gpustow.simulation.kubelet.journal import Journal, Registered
 from gpustow.simulation.kubelet.nodestatus import NodeObject, NodeStatus
 from gpustow.simulation.kubelet.pluginclient import DIAL_TIMEOUT
 from gpustow.simulation.kubelet.pod import AdmittedContainer, AdmittedPod, Container, Pod
-from gpustow.simulation.kubelet.podbook import Phase, PodBook, PodStatus, refused
+from gpustow.simulation.kubelet.podbook import Phase, PodBook, PodStatus, Readmission, refused
 from gpustow.simulation.kubelet.run import Cluster, Run, Setup
 from gpustow.simulation.kubelet.sockets import Sockets
 from gpustow.simulation.kubelet.status import device_health
 from gpustow.simulation.kubelet.topology.settings import TopologySettings
-
-
-@dataclass(frozen=True, slots=True)
-class Readmission:
-    """How a pod fared when kubelet started again; `refusal` is None if it was admitted."""
-
-    pod: Pod
-    refusal: AdmissionError | None = None
 
 
 class EmbeddedKubelet:
@@ -178,23 +170,24 @@ class EmbeddedKubelet:
         run = await self._up()
         book = self._cluster.book
         pods = book.pods() if self._setup.behaviour.readmits_finished_pods else book.active()
-        active = {*book.active_uids()}
         self._random.shuffle(pods)
-        results = []
         async with run.admitting:
-            for pod in pods:
-                try:
-                    await run.admit(pod)
-                except AdmissionError as refusal:
-                    self._end(pod)
-                    book.end(pod, refused(refusal))
-                    results.append(Readmission(pod, refusal))
-                else:
-                    if pod.uid in active:
-                        self._running[pod.uid] = _long_running(pod)
-                    results.append(Readmission(pod))
+            results = [await self._readmit(run, pod) for pod in pods if book.has(pod)]
             run.manager.sources_ready = True
         return tuple(results)
+
+    async def _readmit(self, run: Run, pod: Pod) -> Readmission:
+        book = self._cluster.book
+        try:
+            await run.admit(pod)
+        except AdmissionError as refusal:
+            if book.has(pod):
+                self._end(pod)
+                book.end(pod, refused(refusal))
+            return Readmission(pod, refusal)
+        if pod.uid in book.active_uids():
+            self._running[pod.uid] = pod.lasting()
+        return Readmission(pod)
 
     def _alive(self) -> Run:
         if self._run is None or not self._run.alive:
@@ -264,7 +257,7 @@ class EmbeddedKubelet:
             self._cluster.book.remove(pod.namespace, pod.name)
             raise
         self._cluster.book.run(pod)
-        self._running[pod.uid] = _long_running(pod)
+        self._running[pod.uid] = pod.lasting()
         self.write_status(pod.namespace, pod.name)
         return self.pod(pod.namespace, pod.name)
 
@@ -351,9 +344,3 @@ class EmbeddedKubelet:
         for pod in self._cluster.book.active():
             if pod.uid in waiting:
                 self.write_status(pod.namespace, pod.name)
-
-
-def _long_running(pod: Pod) -> tuple[str, ...]:
-    """The containers that run once a pod is up: init containers have ended, sidecars have not."""
-    sidecars = [container.name for container in pod.init_containers if container.restartable]
-    return (*sidecars, *(container.name for container in pod.containers))

@@ -89,9 +89,10 @@ class Holdings:
                     allocated.setdefault(resource, set()).update(held.ids)
         return allocated
 
-    def holder(self, device: str) -> tuple[str, str] | None:
-        """The first pod uid and container that hold a device of that id, of whatever resource."""
+    def holders(self) -> dict[str, str]:
+        """By device id the uid of the first pod that holds a device of that id, of whatever resource."""
+        holders: dict[str, str] = {}
         for entry in self.entries():
-            if device in entry.held.ids:
-                return entry.pod_uid, entry.container
-        return None
+            for device in entry.held.ids:
+                holders.setdefault(device, entry.pod_uid)
+        return holders

@@ -63,6 +63,11 @@ class Pod:
         yield from self.init_containers
         yield from self.containers
 
+    def lasting(self) -> tuple[str, ...]:
+        """The containers that run once the pod is up: ordinary init containers have ended, sidecars have not."""
+        sidecars = [container.name for container in self.init_containers if container.restartable]
+        return (*sidecars, *(container.name for container in self.containers))
+
     def is_init(self, name: str) -> bool:
         """Whether the container of that name is an init container, sidecars included."""
         return any(container.name == name for container in self.init_containers)

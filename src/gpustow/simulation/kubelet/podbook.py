@@ -52,6 +52,14 @@ class PodRecord:
     status: PodStatus = field(default_factory=PodStatus)
 
 
+@dataclass(frozen=True, slots=True)
+class Readmission:
+    """How a pod fared when kubelet started again; `refusal` is None if it was admitted."""
+
+    pod: Pod
+    refusal: AdmissionError | None = None
+
+
 class PodBook:
     """The pods by namespace and name."""
 
@@ -72,6 +80,11 @@ class PodBook:
     def record(self, namespace: str, name: str) -> PodRecord:
         """The pod of that name; KeyError if there is none."""
         return self._records[namespace, name]
+
+    def has(self, pod: Pod) -> bool:
+        """Whether that very pod is there."""
+        record = self._records.get((pod.namespace, pod.name))
+        return record is not None and record.pod.uid == pod.uid
 
     def remove(self, namespace: str, name: str) -> Pod:
         """Deletes a pod; KeyError if there is none."""

@@ -24,8 +24,8 @@ from gpustow.simulation.kubelet.devices import PluginDevice
 from gpustow.simulation.kubelet.endpoint import Endpoint, PluginOptions
 from gpustow.simulation.kubelet.journal import Journal
 from gpustow.simulation.kubelet.nodestatus import NodeObject, NodeStatus
-from gpustow.simulation.kubelet.pluginclient import DIAL_TIMEOUT, PRE_START_TIMEOUT, PluginClient
-from gpustow.simulation.kubelet.pod import Container, Pod
+from gpustow.simulation.kubelet.pluginclient import DIAL_TIMEOUT, PluginClient
+from gpustow.simulation.kubelet.pod import Container, Pod, effective_limits
 from gpustow.simulation.kubelet.podbook import PodBook
 from gpustow.simulation.kubelet.podresources import PodResourcesServer
 from gpustow.simulation.kubelet.predicates import Demand, check_fit
@@ -49,7 +49,6 @@ class Setup:
     topology: TopologySettings = field(default_factory=TopologySettings)
     hint_providers: Sequence[HintProvider] = ()
     dial_timeout: float = DIAL_TIMEOUT
-    pre_start_timeout: float = PRE_START_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +94,7 @@ class Run:
             self._checkpoint.save(state)
 
     def _client(self, resource: str, socket: Path) -> PluginClient:
-        return PluginClient(
-            resource,
-            socket,
-            dial_timeout=self._setup.dial_timeout,
-            pre_start_timeout=self._setup.pre_start_timeout,
-        )
+        return PluginClient(resource, socket, dial_timeout=self._setup.dial_timeout)
 
     async def start(self, running: Iterable[tuple[str, str]]) -> None:
         """Starts with what the checkpoint says; `running` are the containers that have been running all along."""
@@ -138,9 +132,8 @@ class Run:
         """Takes a pod through the admission handlers that matter; raises AdmissionError."""
         async with self._down_after_panic():
             await self._topology.admit(pod)
-        book = self._cluster.book
-        wanted = book.record(pod.namespace, pod.name).limits
-        used = {resource: book.used(resource, pod) for resource in wanted}
+        wanted = effective_limits(pod)
+        used = {resource: self._cluster.book.used(resource, pod) for resource in wanted}
         check_fit(pod, Demand(wanted, used), self.node_status().allocatable, self.manager.state)
 
     async def start_container(self, pod: Pod, container: Container) -> ContainerAnswer:

@@ -59,7 +59,7 @@ def narrower(candidate: Mask, current: Mask, distance: Distance) -> bool:
     return ranks[0] < ranks[1]
 
 
-def better(candidate: Hint, current: Hint | None, wanted: int, distance: Distance) -> bool:
+def better(candidate: Hint, current: Hint | None, wanted: int, distance: Distance) -> bool:  # noqa: PLR0911 - a list of cases
     """Whether a candidate replaces the best so far, case by case."""
     assert candidate.mask is not None
     if candidate.mask.count == 0:

@@ -30,7 +30,7 @@ def test_without_preference_anywhere_every_policy_admits(policy: str, hint: Hint
 
 
 @pytest.mark.parametrize(("policy", "admit"), [("best-effort", True), ("restricted", False)])
-def test_only_best_effort_admits_resources_on_disjoint_nodes(policy: str, admit: bool) -> None:
+def test_only_best_effort_admits_resources_on_disjoint_nodes(policy: str, *, admit: bool) -> None:
     assert verdict(policy, [ON_0P], [ON_1P]) == Verdict(ON_01, admit=admit)
 
 

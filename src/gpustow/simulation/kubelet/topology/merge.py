@@ -54,10 +54,12 @@ class _Partial:
     preferred: bool = True
 
     def with_hint(self, hint: Hint) -> "_Partial":
-        common = self.common if hint.mask is None else self.common & hint.mask
-        if not self.preferred or not hint.preferred or (self.agreed and hint.mask and self.agreed != hint.mask):
-            return _Partial(common, preferred=False)
-        return _Partial(common, self.agreed or hint.mask)
+        if hint.mask is None:
+            return self if hint.preferred else _Partial(self.common, preferred=False)
+        common = self.common & hint.mask
+        if self.preferred and hint.preferred and self.agreed in {None, hint.mask}:
+            return _Partial(common, hint.mask)
+        return _Partial(common, preferred=False)
 
 
 def merge_hints(lists: Iterable[Sequence[Hint]], machine: Mask, distance: Distance = no_distance) -> Hint:
@@ -77,8 +79,8 @@ def merge_hints(lists: Iterable[Sequence[Hint]], machine: Mask, distance: Distan
 
 def _narrowest_needed(lists: Iterable[Sequence[Hint]]) -> int:
     """How many nodes the most demanding list needs at least."""
-    narrowest = [min((hint.mask.count for hint in hints if hint.mask), default=0) for hints in lists]
-    return max(narrowest, default=0)
+    counts = ([hint.mask.count for hint in hints if hint.mask is not None] for hints in lists)
+    return max((min(of_list, default=0) for of_list in counts), default=0)
 
 
 def _nearest(masks: Iterable[Mask], wanted: int, distance: Distance) -> Mask:

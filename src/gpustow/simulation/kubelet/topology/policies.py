@@ -35,8 +35,12 @@ def _single_numa_node(settings: TopologySettings, lists: Sequence[Sequence[Hint]
 
     A result of all nodes says nothing, so it is stored as no affinity; on a machine with one node every result is.
     """
-    single = [[hint for hint in hints if hint.preferred and (not hint.mask or hint.mask.count == 1)] for hints in lists]
+    single = [[hint for hint in hints if _preferred_on_one_node(hint)] for hints in lists]
     merged = merge_hints(single, settings.machine)
     if merged.mask == settings.machine:
         merged = Hint(None, merged.preferred)
     return Verdict(merged, merged.preferred)
+
+
+def _preferred_on_one_node(hint: Hint) -> bool:
+    return hint.preferred and (hint.mask is None or hint.mask.count == 1)
