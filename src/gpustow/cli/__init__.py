@@ -22,6 +22,8 @@ from gpustow.errors import GpustowError
 COMMANDS = {
     "plugin": "gpustow.cli.plugin",
     "simulate": "gpustow.cli.simulate",
+    "inspect": "gpustow.cli.inspect",
+    "models": "gpustow.cli.models",
 }
 """The module of each command, in the order of the help."""
 

@@ -34,6 +34,16 @@ NodeModelName = Annotated[
     ),
 ]
 
+SystemRoot = Annotated[
+    str,
+    typer.Option(
+        "--system-root",
+        metavar="DIRECTORY",
+        envvar="GPUSTOW_SYSTEM_ROOT",
+        help="Where the host's /sys and /proc are found, if they are mounted elsewhere.",
+    ),
+]
+
 LogFormatName = Annotated[
     LogFormat, typer.Option("--log-format", envvar="GPUSTOW_LOG_FORMAT", help="The form of log lines, on stderr.")
 ]

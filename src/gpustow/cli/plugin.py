@@ -11,17 +11,19 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import typer
 
 from gpustow.cli.arguments import Flag, rewrite
 from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
-from gpustow.cli.options import HELP_FLAGS, LogFormatName, LogLevelName, NodeModelName, Version
+from gpustow.cli.options import HELP_FLAGS, LogFormatName, LogLevelName, NodeModelName, SystemRoot, Version
 from gpustow.cli.reader import reader_maker
-from gpustow.config import SETTINGS, Kind, Setting, load_config
+from gpustow.config import SETTINGS, Config, Kind, Setting, load_config
 from gpustow.errors import GpustowError
+from gpustow.hardware.node import NodeReader
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +40,7 @@ Examples:
   gpustow plugin --node-model=a100-4-mig-5 --kubelet-socket=/tmp/kubelet/kubelet.sock
 """
 
-_OWN_FLAGS = (Flag(("node-model",)), Flag(("log-format",)), Flag(("log-level",)))
+_OWN_FLAGS = (Flag(("node-model",)), Flag(("system-root",)), Flag(("log-format",)), Flag(("log-level",)))
 
 
 def prepare(words: Sequence[str]) -> Sequence[str]:
@@ -67,11 +69,13 @@ def _command() -> Any:
             for setting in SETTINGS
             if given[_parameter_name(setting)] not in (None, [])
         }
-        serve(flags, given["node_model"], given["log_format"], given["log_level"])
+        readers = partial(reader_maker, given["node_model"], os.environ, given["system_root"])
+        serve(flags, readers, given["log_format"], given["log_level"])
 
     parameters = [
         *(_parameter(setting) for setting in SETTINGS),
         _keyword("node_model", NodeModelName, None),
+        _keyword("system_root", SystemRoot, "/"),
         _keyword("log_format", LogFormatName, LogFormat.TEXT),
         _keyword("log_level", LogLevelName, LogLevel.INFO),
         _keyword("version", Version, False),
@@ -116,12 +120,20 @@ def _shown(default: object) -> str:
     return (",".join(str(item) for item in default) if isinstance(default, tuple) else str(default)) or "empty"
 
 
-def serve(flags: dict[str, object], node_model: str | None, log_format: LogFormat, log_level: LogLevel) -> None:
-    """Runs the daemon. An error of ours is its last log line, and its exit code that of the process."""
+def serve(
+    flags: dict[str, object],
+    readers: Callable[[], Callable[[Config], NodeReader]],
+    log_format: LogFormat,
+    log_level: LogLevel,
+) -> None:
+    """Runs the daemon. An error of ours is its last log line, and its exit code that of the process.
+
+    `readers` gives what makes the reader for a configuration.
+    """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what would be read again has not been read yet
     set_up_logs(log_format, log_level)
     try:
-        make_reader = reader_maker(node_model, os.environ)
+        make_reader = readers()
         # Only now: none of it is needed to find that the node model is bad.
         from gpustow.plugin import Supervisor  # noqa: PLC0415 - see above
         from gpustow.plugin.signals import run_with_signals  # noqa: PLC0415 - see above

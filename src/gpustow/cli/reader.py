@@ -3,18 +3,22 @@
 import platform
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from gpustow.config import Config
 from gpustow.hardware.node import NodeReader
 
 
-def reader_maker(node_model: str | None, environ: Mapping[str, str]) -> Callable[[Config], NodeReader]:
+def reader_maker(
+    node_model: str | None, environ: Mapping[str, str], system_root: str = "/"
+) -> Callable[[Config], NodeReader]:
     """What gives the reader for a configuration: the same each time, since a reader knows what it read before.
 
-    A simulated node's schedule of faults begins now. The node's name is NODE_NAME where the manifest sets it, else that
-    of the machine. Raises NodeModelError at once if the node model cannot be used, so that nothing is started for it.
+    A simulated node's schedule of faults begins now. A real node's name is NODE_NAME where the manifest sets it, else
+    that of the machine; `system_root` has its /sys and /proc. Raises NodeModelError at once if the node model cannot be
+    used, so that nothing is started for it.
     """
-    reader = _driver(environ) if node_model is None else _simulated(node_model)
+    reader = _driver(environ, system_root) if node_model is None else _simulated(node_model)
     return lambda _config: reader
 
 
@@ -26,7 +30,7 @@ def _simulated(node_model: str) -> NodeReader:
     return SimulatedReader(load_node_model(node_model), elapsed=lambda: time.monotonic() - start)
 
 
-def _driver(environ: Mapping[str, str]) -> NodeReader:
-    from gpustow.hardware.nvml import NvmlReader  # noqa: PLC0415 - a simulated node needs none of it
+def _driver(environ: Mapping[str, str], system_root: str) -> NodeReader:
+    from gpustow.hardware.nvml import NvmlReader, Places  # noqa: PLC0415 - a simulated node needs none of it
 
-    return NvmlReader(environ.get("NODE_NAME") or platform.node())
+    return NvmlReader(environ.get("NODE_NAME") or platform.node(), Places(system_root=Path(system_root)))

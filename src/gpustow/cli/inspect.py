@@ -1,0 +1,64 @@
+"""`gpustow inspect`: the node as it is read, to look at, to attach to a bug report, or to simulate elsewhere."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from gpustow.cli.nodepicture import draw_node
+from gpustow.cli.options import HELP_FLAGS, NodeModelName, SystemRoot
+from gpustow.cli.reader import reader_maker
+from gpustow.config import Config
+from gpustow.hardware.modelwriter import write_node_model
+from gpustow.hardware.nodedata import node_data
+
+_HELP = """Prints the node as gpustow reads it: GPUs, MIG devices, links, and what could not be read.
+
+Reads this machine's driver, or a node model. Attach the output to a bug report; with -o node-model it is a file that
+makes any machine simulate this one.
+
+\b
+Examples:
+  gpustow inspect
+  gpustow inspect -o node-model > node.yaml
+  gpustow inspect --node-model node.yaml -o json
+"""
+
+
+class Output(StrEnum):
+    """The forms in which a node is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    NODE_MODEL = "node-model"
+
+
+def prepare(words: Sequence[str]) -> Sequence[str]:
+    """The words after the command's name, as they are."""
+    return words
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("inspect", help=_HELP, context_settings=HELP_FLAGS)(inspect)
+
+
+def inspect(
+    *,
+    node_model: NodeModelName = None,
+    system_root: SystemRoot = "/",
+    output: Annotated[Output, typer.Option("--output", "-o", help="How the node is written.")] = Output.TABLE,
+) -> None:
+    """The command."""
+    node = reader_maker(node_model, os.environ, system_root)(Config()).read()
+    match output:
+        case Output.TABLE:
+            sys.stdout.write(draw_node(node))
+        case Output.JSON:
+            sys.stdout.write(json.dumps(node_data(node), indent=2) + "\n")
+        case Output.NODE_MODEL:
+            sys.stdout.write(write_node_model(node))

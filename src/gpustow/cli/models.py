@@ -1,0 +1,104 @@
+"""`gpustow models`: the node models that come with the package, and what each looks like."""
+
+import json
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from gpustow.cli.nodepicture import columns, draw_node
+from gpustow.cli.options import HELP_FLAGS
+from gpustow.hardware.modelfile import node_model_schema
+from gpustow.hardware.node import Gpu
+from gpustow.hardware.nodemodel import NodeModel, load_node_model, shipped_models
+
+_HELP = """Lists the node models that come with gpustow: simulated machines for --node-model.
+
+\b
+Examples:
+  gpustow models
+  gpustow models show dgx-a100
+  gpustow models show ./my-node.yaml
+  gpustow models schema > node-model.schema.json
+"""
+
+_SHOW_HELP = """Draws a node model: GPUs, links, MIG layout.
+
+The name is that of a shipped model, or the path of a file, which is checked on the way.
+"""
+
+_SCHEMA_HELP = "Prints the JSON schema of node model files, for editors and checkers."
+
+
+class Output(StrEnum):
+    """The forms of the list."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def prepare(words: Sequence[str]) -> Sequence[str]:
+    """The words after the command's name, as they are."""
+    return words
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command and its two below it."""
+    models = typer.Typer(invoke_without_command=True, context_settings=HELP_FLAGS)
+    models.callback(help=_HELP, context_settings=HELP_FLAGS)(list_models)
+    models.command("show", help=_SHOW_HELP, context_settings=HELP_FLAGS)(show)
+    models.command("schema", help=_SCHEMA_HELP, context_settings=HELP_FLAGS)(schema)
+    app.add_typer(models, name="models")
+
+
+def list_models(
+    context: typer.Context,
+    *,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How the list is written.")] = Output.TABLE,
+) -> None:
+    """The command, unless one below it is named."""
+    if context.invoked_subcommand is not None:
+        return
+    models = [load_node_model(name) for name in shipped_models()]
+    if output is Output.JSON:
+        entries = [
+            {
+                "name": model.name,
+                "description": model.description,
+                "platform": model.node.platform.value,
+                "gpus": len(model.node.gpus),
+                "mig_devices": sum(len(gpu.mig_devices) for gpu in model.node.gpus),
+            }
+            for model in models
+        ]
+        sys.stdout.write(json.dumps(entries, indent=2) + "\n")
+        return
+    rows = [(model.name, str(len(model.node.gpus)), _mig(model.node.gpus), model.description) for model in models]
+    sys.stdout.write(columns([("NAME", "GPUS", "MIG DEVICES", "DESCRIPTION"), *rows]) + "\n")
+
+
+def _mig(gpus: Sequence[Gpu]) -> str:
+    return str(sum(len(gpu.mig_devices) for gpu in gpus) or "-")
+
+
+def show(name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="Which node model.")]) -> None:
+    """The command that draws one."""
+    model = load_node_model(name)
+    sys.stdout.write(draw_node(model.node, model.description) + _faults(model))
+
+
+def _faults(model: NodeModel) -> str:
+    """The schedule of faults, in the words of the file."""
+    if not model.faults:
+        return ""
+    lines = (
+        f"  after {fault.after:g} s  {fault.text}" for fault in sorted(model.faults, key=lambda fault: fault.after)
+    )
+    return "\nFaults\n" + "\n".join(lines) + "\n"
+
+
+def schema() -> None:
+    """The command that prints the schema."""
+    sys.stdout.write(json.dumps(node_model_schema(), indent=2, ensure_ascii=False) + "\n")
