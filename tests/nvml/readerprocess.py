@@ -4,7 +4,7 @@ import multiprocessing
 import os
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
@@ -74,12 +74,16 @@ class ReaderProcess:
 
     def _renew(self, name: str, deadline: float) -> None:
         places = Places(str(self.driver.driver_root), self.driver.system_root)
-        self.call(partial(_set_up, name=name, places=places, deadline=deadline))
+        self._pipe.send(_NewReader(name, places, deadline))
 
 
-def _set_up(reader: NvmlReader, *, name: str, places: Places, deadline: float) -> None:
-    """Makes the reader another one."""
-    reader.__init__(name, places, deadline=deadline)  # type: ignore[misc] # as if it were made anew
+@dataclass(frozen=True, slots=True)
+class _NewReader:
+    """What the process's reader is from now on."""
+
+    name: str
+    places: Places
+    deadline: float
 
 
 def _read(reader: NvmlReader) -> Node:
@@ -89,9 +93,12 @@ def _read(reader: NvmlReader) -> Node:
 def _serve(pipe: Connection, environment: dict[str, str]) -> None:
     os.environ.update(environment)
     reader = NvmlReader("node")
-    while (function := pipe.recv()) is not None:
+    while (message := pipe.recv()) is not None:
+        if isinstance(message, _NewReader):
+            reader = NvmlReader(message.name, message.places, deadline=message.deadline)
+            continue
         try:
-            result: Any = function(reader)
+            result: Any = message(reader)
         except HardwareError as error:
             result = ("hardware error", error.message, error.advice)
         except Exception as error:  # noqa: BLE001 - it is raised where the test waits
