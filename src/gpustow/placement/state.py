@@ -6,6 +6,7 @@ how many of them it may take, what is in use and what one slot adds; it answers 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from math import lcm
 from typing import Self
 
@@ -104,8 +105,8 @@ def read_offer(request: Request, inventory: Inventory) -> Offer:
     unknown = len(inventory.ids)
     free = bytearray(unknown + 1)
     number_of = inventory.number_of
-    for id_ in request.available:
-        free[number_of.get(id_, unknown)] = 1
+    for number in map(number_of.get, request.available, repeat(unknown)):
+        free[number] = 1
     free.pop()
 
     required: list[int] = []
