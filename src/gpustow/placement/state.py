@@ -105,8 +105,8 @@ def read_offer(request: Request, inventory: Inventory) -> Offer:
     unknown = len(inventory.ids)
     free = bytearray(unknown + 1)
     number_of = inventory.number_of
-    for number in map(number_of.get, request.available, repeat(unknown)):
-        free[number] = 1
+    for offered in map(number_of.get, request.available, repeat(unknown)):
+        free[offered] = 1
     free.pop()
 
     required: list[int] = []
@@ -118,9 +118,9 @@ def read_offer(request: Request, inventory: Inventory) -> Offer:
         elif free[number]:
             free[number] = 0
             required.append(number)
-    offered = free.count(1) + len(required) + len(strangers)
-    if offered < request.size:
-        raise InfeasibleRequest(f"{request.size} devices are asked for, but only {offered} are offered")
+    total = free.count(1) + len(required) + len(strangers)
+    if total < request.size:
+        raise InfeasibleRequest(f"{request.size} devices are asked for, but only {total} are offered")
 
     last_resort = tuple(number for number in inventory.sick if free[number])
     for number in last_resort:
