@@ -48,8 +48,10 @@ def test_unknown_links_and_those_that_differ_by_direction_are_drawn_as_read() ->
     assert "GPU0  X     SYS   -\nGPU1  ?     X     -\n  SYS " in picture
 
 
-def test_a_fabric_is_named() -> None:
-    assert "2    3c4f5a6b-7d8e-4f90-a1b2-c3d4e5f60718  2" in draw_node(load_node_model("gb200-tray").node)
+def test_a_fabric_is_named_and_who_is_not_in_it_shown() -> None:
+    node = load_node_model("gb200-tray").node
+    picture = draw_node(replace(node, gpus=(*node.gpus[:3], replace(node.gpus[3], fabric=None))))
+    assert "2    3c4f5a6b-7d8e-4f90-a1b2-c3d4e5f60718  2\n3    -                                     -" in picture
 
 
 def test_mig_devices_lie_on_the_card_where_they_start() -> None:

@@ -94,6 +94,7 @@ def test_paths_are_those_of_the_card_and_of_both_instances() -> None:
         ([LayoutEntry("1g.5gb", start=1), LayoutEntry("1g.5gb", start=1)], 1, "no room"),
         ([LayoutEntry("1g.5gb", gpu_instance=7), LayoutEntry("1g.5gb", gpu_instance=7)], 1, "instance 7 has no room"),
         ([LayoutEntry("1c.2g.10gb", compute_instance=0)] * 2, 0, "has compute instance 0 twice"),
+        ([LayoutEntry("1g.5gb", index=1), LayoutEntry("1g.5gb")], 1, "two MIG devices with index 1"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_device_and_the_reason(

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, assert_never
 
 import typer
 
@@ -14,6 +14,7 @@ from gpustow.cli.options import HELP_FLAGS, NodeModelName, SystemRoot
 from gpustow.cli.reader import reader_maker
 from gpustow.config import Config
 from gpustow.hardware.modelwriter import write_node_model
+from gpustow.hardware.node import Node
 from gpustow.hardware.nodedata import node_data
 
 _HELP = """Prints the node as gpustow reads it: GPUs, MIG devices, links, and what could not be read.
@@ -55,10 +56,16 @@ def inspect(
 ) -> None:
     """The command."""
     node = reader_maker(node_model, os.environ, system_root)(Config()).read()
+    sys.stdout.write(_written(node, output))
+
+
+def _written(node: Node, output: Output) -> str:
     match output:
         case Output.TABLE:
-            sys.stdout.write(draw_node(node))
+            return draw_node(node)
         case Output.JSON:
-            sys.stdout.write(json.dumps(node_data(node), indent=2) + "\n")
+            return json.dumps(node_data(node), indent=2) + "\n"
         case Output.NODE_MODEL:
-            sys.stdout.write(write_node_model(node))
+            return write_node_model(node)
+        case _:
+            assert_never(output)

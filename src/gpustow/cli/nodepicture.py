@@ -99,8 +99,10 @@ _FABRIC_HEADER = ("GPU", "NVLINK FABRIC", "CLIQUE")
 
 def _fabric_rows(node: Node) -> Iterator[tuple[str, ...]]:
     for gpu in node.gpus:
-        if gpu.fabric is not None:
-            yield (str(gpu.index), gpu.fabric.cluster_uuid, str(gpu.fabric.clique))
+        fabric = gpu.fabric
+        yield (
+            (str(gpu.index), "-", "-") if fabric is None else (str(gpu.index), fabric.cluster_uuid, str(fabric.clique))
+        )
 
 
 def _label_of(link: Link) -> str:

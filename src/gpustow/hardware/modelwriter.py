@@ -19,14 +19,7 @@ from gpustow.hardware.systemfiles import capability_path
 
 _MIB = 1 << 20
 _WIDTH = 120
-
-
-class _Dumper(yaml.SafeDumper):
-    """Lists of plain values on one line, mappings on lines of their own."""
-
-    def ignore_aliases(self, _data: Any) -> bool:
-        """Equal values are written out each time."""
-        return True
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def write_node_model(node: Node) -> str:
