@@ -1,18 +1,12 @@
 """The v1 file: what is read, what is refused, what is told."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpustow.config import ReplicatedResource
 from gpustow.config.file import read_file
 from gpustow.errors import ConfigError
-
-UUID = "8dcd427f-483b-b48f-d7e5-75fb19a52b76"
 
 
 def refusals(text: str) -> dict[str, str]:
@@ -25,10 +19,6 @@ def refusals(text: str) -> dict[str, str]:
 def warnings(text: str) -> dict[str, str]:
     findings = read_file(text, "config.yaml").findings
     return {problem.path: problem.message for problem in (*findings.unknown, *findings.warnings)}
-
-
-def sharing(entry: Mapping[str, Any], **more: Any) -> str:
-    return yaml.safe_dump({"sharing": {"timeSlicing": {"resources": [entry], **more}}})
 
 
 @pytest.mark.parametrize(
@@ -76,14 +66,17 @@ def test_case_c01_a_list_that_is_written_as_one_text_is_refused_with_the_list_fo
 @pytest.mark.parametrize(
     ("text", "path"),
     [
-        ("flags: {migStrategy: all-balanced}", "flags.migStrategy"),
-        ("flags: {migStrategy: ''}", "flags.migStrategy"),
-        ("flags: {migStrategy: 1}", "flags.migStrategy"),
         ("flags: {migStrategy: [none]}", "flags.migStrategy"),
         ("flags: {failOnInitError: 'true'}", "flags.failOnInitError"),
-        ("flags: {plugin: {deviceIDStrategy: pci}}", "flags.plugin.deviceIDStrategy"),
-        ("flags: {plugin: {deviceListStrategy: [cdi]}}", "flags.plugin.deviceListStrategy"),
-        ("flags: {plugin: {sharedDevicesAllocationPolicy: tight}}", "flags.plugin.sharedDevicesAllocationPolicy"),
+        ("flags: {plugin: {deviceListStrategy: [1]}}", "flags.plugin.deviceListStrategy"),
+        ("flags: {gfd: {oneshot: 1}}", "flags.gfd.oneshot"),
+        ("flags: {gfd: {sleepInterval: 60 s}}", "flags.gfd.sleepInterval"),
+        ("flags: {gfd: {sleepInterval: true}}", "flags.gfd.sleepInterval"),
+        ("flags: {gfd: {sleepInterval: 1e30}}", "flags.gfd.sleepInterval"),
+        ("flags: {useNodeFeatureAPI: 'yes'}", "flags.useNodeFeatureAPI"),
+        ("gpus: {select: {}}", "gpus.select"),
+        ("gpus: {select: [true]}", "gpus.select"),
+        ("gpus: {exclude: '0,1'}", "gpus.exclude"),
         ("imex: {channelIDs: 0}", "imex.channelIDs"),
         ("imex: {channelIDs: [true]}", "imex.channelIDs"),
     ],
@@ -106,10 +99,13 @@ def test_a_number_or_boolean_where_text_is_expected_becomes_text() -> None:
 
 
 def test_every_fault_of_a_file_is_told_at_once() -> None:
-    assert set(refusals("version: v3\nflags: {migStrategy: x, plugin: {deviceIDStrategy: y}}")) == {
+    assert set(
+        refusals("version: v3\nflags: {failOnInitError: x, plugin: {passDeviceSpecs: 3, passDeviceSpec: z}}")
+    ) == {
         "version",
-        "flags.migStrategy",
-        "flags.plugin.deviceIDStrategy",
+        "flags.failOnInitError",
+        "flags.plugin.passDeviceSpecs",
+        "flags.plugin.passDeviceSpec",
     }
 
 
@@ -148,109 +144,39 @@ def test_case_c04_keys_at_the_wrong_level_are_told() -> None:
         "sharing: {timeSlicing: {replicas: 4, resources: "
         "[{name: nvidia.com/gpu, replicas: 4, failRequestsGreaterThanOne: true}]}}"
     )
-    assert set(told) == {
-        "sharing.timeSlicing.replicas",
-        "sharing.timeSlicing.resources[0].failRequestsGreaterThanOne",
+    assert told == {
+        "sharing.timeSlicing.replicas": "unknown key, without effect; "
+        "did you mean 'sharing.timeSlicing.resources.replicas'?",
+        "sharing.timeSlicing.resources[0].failRequestsGreaterThanOne": "unknown key, without effect; "
+        "did you mean 'sharing.timeSlicing.failRequestsGreaterThanOne'?",
     }
 
 
-def test_what_feature_discovery_reads_is_passed_over() -> None:
-    assert warnings("flags: {useNodeFeatureAPI: true, gfd: {oneshot: true, sleepInterval: 60s}}") == {}
-
-
-def test_resource_patterns_are_dropped_with_a_warning() -> None:
-    assert set(warnings("resources: {gpus: [{pattern: '*', name: gpu}], mig: []}")) == {"resources"}
-
-
-@pytest.mark.parametrize("value", ["{}", "resources: []", "resources: 3", "renameByDefault: true"])
-def test_case_c08_sharing_without_resources_is_refused(value: str) -> None:
-    text = f"sharing: {{timeSlicing: {{{value.strip('{}')}}}}}"
-    assert refusals(text)["sharing.timeSlicing.resources"].startswith("no resources specified")
-
-
 @pytest.mark.parametrize(
-    ("entry", "key", "message"),
-    [
-        ({}, "name", "no resource name specified"),
-        ({"name": "valid"}, "replicas", "no replicas specified"),
-        ({"name": "valid", "replicas": 1}, "replicas", "number of replicas must be >= 2, not 1; omit the sharing"),
-        ({"name": "valid", "replicas": 0}, "replicas", "number of replicas must be >= 2, not 0"),
-        ({"name": "valid", "replicas": -1}, "replicas", "number of replicas must be >= 2, not -1"),
-        ({"name": "valid", "replicas": "2"}, "replicas", "'2' is not a whole number"),
-        ({"name": "valid", "replicas": 2.5}, "replicas", "2.5 is not a whole number"),
-        ({"name": "valid", "replicas": True}, "replicas", "True is not a whole number"),
-        ({"name": "$invalid$", "replicas": 2}, "name", "'$invalid$' is not a resource name"),
-        ({"name": 3, "replicas": 2}, "name", "3 is not a text"),
-        ({"name": "valid", "replicas": 2, "rename": "$invalid$"}, "rename", "'$invalid$' is not a resource name"),
-        ({"name": "valid", "replicas": 2, "rename": ""}, "rename", "'' is not a resource name"),
-        ({"name": "valid", "replicas": 2, "rename": None}, "rename", "it must not be empty"),
-        ({"name": "valid", "replicas": 2, "devices": "some"}, "devices", "devices set as 'some'"),
-        ({"name": "valid", "replicas": 2, "devices": 0}, "devices", "the count of devices must be > 0"),
-        ({"name": "valid", "replicas": 2, "devices": -2}, "devices", "the count of devices must be > 0"),
-        ({"name": "valid", "replicas": 2, "devices": None}, "devices", "None is neither"),
-        ({"name": "valid", "replicas": 2, "devices": True}, "devices", "True is neither"),
-        ({"name": "valid", "replicas": 2, "devices": [1.5]}, "devices", "[1.5] holds something else"),
-    ],
+    ("value", "nanoseconds"), [("60s", 60 * 10**9), ("5", 5), ("'5ns'", 5), ("infinite", 2**63 - 1)]
 )
-def test_a_shared_resource_that_cannot_be_is_refused(entry: Mapping[str, Any], key: str, message: str) -> None:
-    assert refusals(sharing(entry))[f"sharing.timeSlicing.resources[0].{key}"].startswith(message)
+def test_what_feature_discovery_reads_is_read_and_not_told(value: str, nanoseconds: int) -> None:
+    text = f"flags: {{useNodeFeatureAPI: true, gfd: {{oneshot: true, sleepInterval: {value}}}}}"
+    assert warnings(text) == {}
+    assert read_file(text, "x").values == {
+        "flags.useNodeFeatureAPI": True,
+        "flags.gfd.oneshot": True,
+        "flags.gfd.sleepInterval": nanoseconds,
+    }
 
 
-def test_an_entry_that_is_no_mapping_is_refused() -> None:
-    assert "sharing.timeSlicing.resources[0]" in refusals("sharing: {timeSlicing: {resources: [gpu]}}")
+@pytest.mark.parametrize("text", ["[0, 'GPU-1']", "[0, GPU-1]"])
+def test_gpus_are_selected_by_numbers_and_texts(text: str) -> None:
+    assert read_file(f"gpus: {{select: {text}, exclude: 1}}", "x").values == {
+        "gpus.select": ("0", "GPU-1"),
+        "gpus.exclude": ("1",),
+    }
 
 
-def test_a_boolean_of_sharing_of_another_type_is_refused() -> None:
-    text = sharing({"name": "gpu", "replicas": 2}, failRequestsGreaterThanOne="no")
-    assert "sharing.timeSlicing.failRequestsGreaterThanOne" in refusals(text)
-
-
-@pytest.mark.parametrize("more", [{}, {"devices": "all"}])
-def test_a_shared_resource_gets_its_full_name(more: Mapping[str, Any]) -> None:
-    content = read_file(sharing({"name": "valid", "replicas": 2, **more}), "x")
-    assert content.time_slicing is not None
-    assert content.time_slicing.resources == (ReplicatedResource(name="nvidia.com/valid", replicas=2),)
-    assert not content.time_slicing.rename_by_default
-    assert content.time_slicing.fail_requests_greater_than_one is None
-
-
-def test_a_float_without_a_fraction_is_a_whole_number() -> None:
-    content = read_file("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2.0}]}}", "x")
-    assert content.time_slicing is not None
-    assert content.time_slicing.resources[0].replicas == 2
-
-
-def test_rename_by_default_names_the_shared_resource() -> None:
-    content = read_file(sharing({"name": "gpu", "replicas": 2}, renameByDefault=True), "x")
-    assert content.time_slicing is not None
-    assert content.time_slicing.resources[0].rename == "nvidia.com/gpu.shared"
-
-
-@pytest.mark.parametrize(("by_default", "kept"), [(False, None), (True, "nvidia.com/gpu.shared")])
-def test_case_c06_another_name_is_dropped_with_a_warning(by_default: bool, kept: str | None) -> None:  # noqa: FBT001 - a parameter of the table
-    text = sharing({"name": "gpu", "replicas": 2, "rename": "gpu-0"}, renameByDefault=by_default)
-    content = read_file(text, "x")
-    assert content.time_slicing is not None
-    assert content.time_slicing.resources[0].rename == kept
-    assert set(warnings(text)) == {"sharing.timeSlicing.resources[0].rename"}
-
-
-@pytest.mark.parametrize("devices", [2, [0], ["0:1"], [f"GPU-{UUID}"], [0, f"MIG-{UUID}"]])
-def test_case_c06_chosen_devices_are_dropped_with_a_warning(devices: object) -> None:
-    told = warnings(sharing({"name": "gpu", "replicas": 2, "devices": devices}))
-    assert set(told) == {"sharing.timeSlicing.resources[0].devices"}
-
-
-def test_a_resource_that_is_listed_twice_is_told() -> None:
-    entry = "{name: gpu, replicas: 2}"
-    told = warnings(f"sharing: {{timeSlicing: {{resources: [{entry}, {entry}]}}}}")
-    assert "nvidia.com/gpu is listed more than once" in told["sharing.timeSlicing.resources"]
-
-
-def test_mps_is_checked_though_it_does_not_act_and_null_is_absent() -> None:
-    assert read_file("sharing: {mps: null}", "x").unacted == []
-    assert read_file("sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}", "x").unacted == ["sharing.mps"]
-    assert "sharing.mps.resources[0].replicas" in refusals("sharing: {mps: {resources: [{name: gpu, replicas: 1}]}}")
+def test_the_section_placement_is_read() -> None:
+    content = read_file("placement: {resources: [{name: gpu, policy: spread}]}", "x")
+    assert [(entry.name, entry.policy) for entry in content.placement] == [("nvidia.com/gpu", "spread")]
+    assert read_file("placement:", "x").placement == ()
 
 
 KEYS = st.sampled_from(

@@ -1,6 +1,8 @@
 """Flag over environment over file over default, and what is told about what has no effect."""
 
+import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,8 @@ from hypothesis import strategies as st
 from gpustow.config import (
     SETTINGS,
     Config,
+    ConfigFile,
+    DeviceDiscoveryStrategy,
     DeviceIdStrategy,
     DeviceListStrategy,
     LoadedConfig,
@@ -16,6 +20,7 @@ from gpustow.config import (
     Origin,
     load_config,
 )
+from gpustow.config.settings import BY_FLAG
 from gpustow.errors import ConfigError
 
 ACTING_FLAGS = {
@@ -27,6 +32,10 @@ ACTING_FLAGS = {
     "device-list-strategy",
     "device-id-strategy",
     "kubelet-socket",
+    "select-gpus",
+    "exclude-gpus",
+    "driver-root-ctr-path",
+    "device-discovery-strategy",
 }
 
 
@@ -120,7 +129,7 @@ def test_an_empty_list_of_numbers_in_the_environment_is_left_alone() -> None:
 
 
 def test_numbers_may_be_hexadecimal_and_what_is_no_number_is_refused() -> None:
-    assert load(environ={"IMEX_CHANNEL_IDS": "0x0, 1"}).warnings
+    assert load(environ={"IMEX_CHANNEL_IDS": "0x0"}).config.imex_channel_ids == (0,)
     with pytest.raises(ConfigError, match=r"IMEX_CHANNEL_IDS: 'one' is not a number"):
         load(environ={"IMEX_CHANNEL_IDS": "one"})
 
@@ -142,7 +151,7 @@ def test_a_strategy_that_does_not_act_yet_is_told_and_the_environment_variable_t
 @pytest.mark.parametrize("setting", [setting for setting in SETTINGS if not setting.acts], ids=lambda each: each.flag)
 def test_every_setting_that_does_not_act_is_told_when_it_is_set(setting: object) -> None:
     assert isinstance(setting, type(SETTINGS[0]))
-    value = {"boolean": "true", "list of numbers": "7"}.get(setting.kind.value, "nvml")
+    value = {"boolean": "true", "list of numbers": "0"}.get(setting.kind.value, "nvml")
     (warning,) = load(flags={setting.flag: value}).warnings
     assert warning.endswith(f": --{setting.flag}")
 
@@ -159,7 +168,7 @@ def test_all_settings_without_effect_are_told_in_one_warning() -> None:
     (warning,) = loaded.warnings
     assert warning == (
         "accepted, but without effect in this version: "
-        "PASS_DEVICE_SPECS, NVIDIA_CDI_HOOK_PATH or NVIDIA_CTK_PATH, flags.mpsRoot, sharing.mps"
+        "PASS_DEVICE_SPECS, NVIDIA_CTK_PATH, flags.mpsRoot, sharing.mps (containers are not connected to MPS)"
     )
 
 
@@ -233,6 +242,201 @@ def test_an_unknown_key_is_told_and_with_strict_config_refused() -> None:
     )
     with pytest.raises(ConfigError, match=r"flags\.migStrategi"):
         load("flags: {migStrategi: mixed}", {"strict-config": True})
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting: something else than its default, as each place writes it, and as `Config` has it."""
+
+    flag: str
+    words: str
+    node: str
+    value: object
+
+
+ROWS = (
+    Row("mig-strategy", "mixed", "mixed", MigStrategy.MIXED),
+    Row("fail-on-init-error", "false", "false", False),
+    Row("driver-root", "/driver", "/driver", "/driver"),
+    Row("dev-root", "/devices", "/devices", "/devices"),
+    Row("pass-device-specs", "true", "yes", True),
+    Row("device-list-strategy", "envvar,cdi-cri", "[envvar, cdi-cri]", (DeviceListStrategy.ENVVAR,)),
+    Row("device-id-strategy", "index", "index", DeviceIdStrategy.INDEX),
+    Row("gdrcopy-enabled", "1", "on", True),
+    Row("gds-enabled", "T", "true", True),
+    Row("mofed-enabled", "true", "true", True),
+    Row("cdi-annotation-prefix", "cdi.example/", "cdi.example/", "cdi.example/"),
+    Row("nvidia-cdi-hook-path", "/hook", "/hook", "/hook"),
+    Row("driver-root-ctr-path", "/host", "/host", "/host"),
+    Row("mps-root", "/mps", "/mps", "/mps"),
+    Row("shared-devices-allocation-policy", "packed", "packed", "packed"),
+    Row("device-discovery-strategy", "tegra", "tegra", DeviceDiscoveryStrategy.TEGRA),
+    Row("imex-channel-ids", "0x0", "[0]", (0,)),
+    Row("imex-required", "true", "true", True),
+    Row("kubelet-socket", "/k/kubelet.sock", "", "/k/kubelet.sock"),
+    Row("config-file", "config.yaml", "", "config.yaml"),
+    Row("cdi-feature-flags", "a, b", "", ("a", "b")),
+    Row("cdi-disable-hooks", "all", "", ("all",)),
+    Row("strict-config", "true", "", True),
+    Row("select-gpus", "0,GPU-1", "[0, GPU-1]", ("0", "GPU-1")),
+    Row("exclude-gpus", "*T4", "'*T4'", ("*T4",)),
+)
+
+
+def nested(key: str, node: str) -> str:
+    """A file that gives this key alone."""
+    *sections, last = key.split(".")
+    return "".join(f"{section}: {{" for section in sections) + f"{last}: {node}" + "}" * len(sections)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.flag)
+def test_every_setting_is_read_from_each_place_where_it_can_stand(row: Row) -> None:
+    setting = BY_FLAG[row.flag]
+    places: list[tuple[LoadedConfig, Origin]] = [
+        *((load(flags={name: row.words}), Origin.FLAG) for name in setting.names),
+        *((load(environ={variable: row.words}), Origin.ENVIRONMENT) for variable in setting.envs),
+    ]
+    if setting.key:
+        places += [(load(nested(setting.key, row.node)), Origin.FILE)]
+    assert bool(setting.key) is bool(row.node)
+    for loaded, origin in places:
+        assert getattr(loaded.config, setting.attribute) == row.value
+        assert loaded.origins[row.flag] is origin
+
+
+@pytest.mark.parametrize("flag", [setting.flag for setting in SETTINGS if len(setting.envs) > 1])
+def test_of_several_environment_variables_the_first_wins_even_when_it_is_empty(flag: str) -> None:
+    setting = BY_FLAG[flag]
+    first, second = setting.envs
+    assert getattr(load(environ={second: "/b", first: ""}).config, setting.attribute) == ""
+    assert getattr(load(environ={second: "/b"}).config, setting.attribute) == "/b"
+
+
+def test_the_table_of_rows_has_every_setting() -> None:
+    assert {row.flag for row in ROWS} == {setting.flag for setting in SETTINGS}
+
+
+def test_the_defaults_of_the_table_are_those_of_the_config() -> None:
+    assert load().config == Config()
+
+
+def test_the_dev_root_is_the_driver_root_where_nothing_else_is_said() -> None:
+    assert load(flags={"driver-root": "/run/nvidia"}).config.dev_root == "/run/nvidia"
+    assert load("flags: {nvidiaDevRoot: ''}", {"driver-root": "/run/nvidia"}).config.dev_root == "/run/nvidia"
+
+
+@pytest.mark.parametrize(
+    ("file", "path", "message"),
+    [
+        ("flags: {migStrategy: all-balanced}", "flags.migStrategy", "unknown MIG strategy: all-balanced"),
+        ("flags: {migStrategy: ''}", "flags.migStrategy", "unknown MIG strategy: "),
+        ("flags: {migStrategy: 1}", "flags.migStrategy", "unknown MIG strategy: 1"),
+        ("flags: {plugin: {deviceIDStrategy: pci}}", "flags.plugin.deviceIDStrategy", "invalid --device-id-strategy"),
+        ("flags: {plugin: {deviceListStrategy: [cdi]}}", "flags.plugin.deviceListStrategy", "invalid strategy: cdi"),
+        ("flags: {plugin: {deviceListStrategy: []}}", "flags.plugin.deviceListStrategy", "invalid strategy: there is"),
+        (
+            "flags: {plugin: {sharedDevicesAllocationPolicy: tight}}",
+            "flags.plugin.sharedDevicesAllocationPolicy",
+            "invalid --shared-devices-allocation-policy option: tight",
+        ),
+        (
+            "flags: {deviceDiscoveryStrategy: vfio}",
+            "flags.deviceDiscoveryStrategy",
+            "invalid --device-discovery-strategy option: vfio",
+        ),
+        (
+            "imex: {channelIDs: [0, 1]}",
+            "imex.channelIDs",
+            "invalid IMEX config: channelIDs must be [] or [0]; found [0 1]",
+        ),
+        ("imex: {channelIDs: [2]}", "imex.channelIDs", "invalid IMEX config: channelIDs must be [] or [0]; found [2]"),
+        ("imex: {channelIDs: [0, 0]}", "imex.channelIDs", "invalid IMEX config"),
+        ("imex: {channelIDs: [-1]}", "imex.channelIDs", "invalid IMEX config"),
+    ],
+)
+def test_case_c08_a_value_of_the_file_that_cannot_be_is_refused_where_it_stands(
+    file: str, path: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load(file)
+    assert str(refusal.value).startswith("configuration file config.yaml is refused")
+    assert list(problems(refusal.value)) == [path]
+    assert problems(refusal.value)[path].startswith(message)
+
+
+@pytest.mark.parametrize(
+    "text", ["imex: {}", "imex: {channelIDs: null}", "imex: {channelIDs: []}", "imex: {channelIDs: [0]}"]
+)
+def test_imex_channels_may_be_none_or_channel_0(text: str) -> None:
+    assert load(text).config.imex_channel_ids in {(), (0,)}
+
+
+def test_a_value_of_the_file_that_cannot_be_is_only_told_where_a_flag_takes_its_place() -> None:
+    loaded = load("flags: {migStrategy: all-balanced}", {"mig-strategy": "mixed"})
+    assert loaded.config.mig_strategy is MigStrategy.MIXED
+    (warning,) = loaded.warnings
+    assert warning.startswith("config.yaml: flags.migStrategy: unknown MIG strategy: all-balanced")
+    assert warning.endswith("without effect, because of --mig-strategy")
+
+
+def test_faults_of_file_and_flags_are_told_at_once_with_all_their_sources() -> None:
+    with pytest.raises(ConfigError, match="from flags, environment and file config") as refusal:
+        load("flags: {migStrategy: x}", {"device-id-strategy": "y"})
+    assert set(problems(refusal.value)) == {"flags.migStrategy", "--device-id-strategy"}
+
+
+MPS = "sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}"
+
+
+def test_case_c10_mps_and_the_mixed_strategy_are_refused() -> None:
+    with pytest.raises(ConfigError, match="using --mig-strategy=mixed is not supported with MPS"):
+        load(MPS, {"mig-strategy": "mixed", "mps-root": "/mps"})
+
+
+def test_case_c11_mps_without_a_root_is_refused() -> None:
+    with pytest.raises(ConfigError, match="using MPS requires --mps-root to be specified"):
+        load(MPS)
+    assert load(MPS, environ={"MPS_ROOT": "/run/nvidia/mps"}).config.mps is not None
+
+
+def test_case_c34_selecting_and_excluding_together_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"gpus.exclude: it cannot be used together with --select-gpus"):
+        load("gpus: {exclude: [1]}", {"select-gpus": "0"})
+
+
+@pytest.mark.parametrize(
+    ("text", "devices"),
+    [
+        ("0,GPU-1", ("0", "GPU-1")),
+        (" 0 , ", ("0",)),
+        ("all", ()),
+        ("none", ()),
+        ("void", ()),
+        ("", ()),
+        ("/var/run/nvidia-container-devices", ()),
+    ],
+)
+def test_what_our_own_container_was_given_by_name_is_known(text: str, devices: tuple[str, ...]) -> None:
+    assert load(environ={"NVIDIA_VISIBLE_DEVICES": text}).config.visible_devices == devices
+
+
+def test_names_sharing_and_placement_come_from_the_file() -> None:
+    config = load(
+        "resources: {gpus: [{pattern: '*', name: a}], mig: [{pattern: '1g.*', name: b}]}\n"
+        "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}}\n"
+        "placement: {resources: [{name: gpu, policy: packed}]}"
+    ).config
+    assert [pattern.name for pattern in (*config.gpu_patterns, *config.mig_patterns)] == [
+        "nvidia.com/a",
+        "nvidia.com/b",
+    ]
+    assert config.time_slicing is not None
+    assert [entry.name for entry in config.placement] == ["nvidia.com/gpu"]
+
+
+def test_the_file_is_known_by_path_and_hash() -> None:
+    assert load().file is None
+    assert load("version: v1").file == ConfigFile("config.yaml", hashlib.sha256(b"version: v1").hexdigest())
 
 
 @given(

@@ -45,7 +45,7 @@ def test_the_first_probe_that_fits_decides(
 
 def test_case_c27_where_nothing_is_found_each_probe_says_what_it_saw(tmp_path: Path) -> None:
     text = not_found(resolve_platform("auto", "", [tmp_path], lambda: False, loader(())))
-    assert text.startswith("NVML library not found, platform unknown")
+    assert "NVML library not found, platform unknown" in text
     assert "runtimeClass" in text
     assert f"wsl: {DXCORE}: cannot open" in text
     assert f"tegra: no files of a Tegra board below {tmp_path}" in text

@@ -130,7 +130,7 @@ def test_mixed_gives_each_profile_its_resource_from_small_to_large() -> None:
 
 def test_single_refuses_plain_gpus_beside_mig_devices() -> None:
     machine = with_gpus(node(), g3={"mig_enabled": False, "mig_devices": ()})
-    with pytest.raises(HardwareError, match=r"GPU 3 .* is not in MIG mode, but GPU 0"):
+    with pytest.raises(HardwareError, match=r"same migEnabled value, but GPU 3 .* is not in MIG mode, and GPU 0"):
         build_catalog(machine, Config(mig_strategy=SINGLE))
 
 

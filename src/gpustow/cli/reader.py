@@ -3,6 +3,7 @@
 import platform
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 from gpustow.config import Config
@@ -12,14 +13,19 @@ from gpustow.hardware.node import NodeReader
 def reader_maker(
     node_model: str | None, environ: Mapping[str, str], system_root: str = "/"
 ) -> Callable[[Config], NodeReader]:
-    """What gives the reader for a configuration: the same each time, since a reader knows what it read before.
+    """What gives the reader for a configuration.
 
-    A simulated node's schedule of faults begins now. A real node's name is NODE_NAME where the manifest sets it, else
-    that of the machine; `system_root` has its /sys and /proc. Raises NodeModelError at once if the node model cannot be
-    used, so that nothing is started for it.
+    It is the same reader as before, since a reader knows what it read before, unless the configuration says otherwise
+    about where the driver is and how it is found. A simulated node's schedule of faults begins now. A real node's name
+    is NODE_NAME where the manifest sets it, else that of the machine; `system_root` has its /sys and /proc. Raises
+    NodeModelError at once if the node model cannot be used, so that nothing is started for it.
     """
-    reader = _driver(environ, system_root) if node_model is None else _simulated(node_model)
-    return lambda _config: reader
+    if node_model is not None:
+        reader = _simulated(node_model)
+        return lambda _config: reader
+    name = environ.get("NODE_NAME") or platform.node()
+    machine = cache(lambda strategy, driver_root: _machine(name, strategy, driver_root, system_root))
+    return lambda config: machine(config.device_discovery_strategy.value, config.driver_root_ctr_path)
 
 
 def _simulated(node_model: str) -> NodeReader:
@@ -30,7 +36,8 @@ def _simulated(node_model: str) -> NodeReader:
     return SimulatedReader(load_node_model(node_model), elapsed=lambda: time.monotonic() - start)
 
 
-def _driver(environ: Mapping[str, str], system_root: str) -> NodeReader:
-    from gpustow.hardware.nvml import NvmlReader, Places  # noqa: PLC0415 - a simulated node needs none of it
+def _machine(name: str, strategy: str, driver_root: str, system_root: str) -> NodeReader:
+    from gpustow.hardware.machine import MachineReader  # noqa: PLC0415 - a simulated node needs none of it
+    from gpustow.hardware.nvml import Places  # noqa: PLC0415 - as above
 
-    return NvmlReader(environ.get("NODE_NAME") or platform.node(), Places(system_root=Path(system_root)))
+    return MachineReader(name, strategy, Places(driver_root, Path(system_root)))

@@ -4,16 +4,21 @@ The table `SETTINGS` is the one source for names, defaults and help; `load_confi
 into a `LoadedConfig`.
 """
 
-from gpustow.config.config import Config, LoadedConfig, Origin
+from gpustow.config.config import Config, ConfigFile, LoadedConfig, Origin
 from gpustow.config.load import load_config
+from gpustow.config.patterns import ResourcePattern
 from gpustow.config.resourcename import resource_name
-from gpustow.config.settings import SETTINGS, Kind, Setting
+from gpustow.config.setting import Kind, Setting
+from gpustow.config.settings import FEATURE_SETTINGS, SETTINGS
 from gpustow.config.sharing import ReplicatedResource, ReplicatedResources
-from gpustow.config.strategies import DeviceIdStrategy, DeviceListStrategy, MigStrategy
+from gpustow.config.strategies import DeviceDiscoveryStrategy, DeviceIdStrategy, DeviceListStrategy, MigStrategy
 
 __all__ = [
+    "FEATURE_SETTINGS",
     "SETTINGS",
     "Config",
+    "ConfigFile",
+    "DeviceDiscoveryStrategy",
     "DeviceIdStrategy",
     "DeviceListStrategy",
     "Kind",
@@ -22,6 +27,7 @@ __all__ = [
     "Origin",
     "ReplicatedResource",
     "ReplicatedResources",
+    "ResourcePattern",
     "Setting",
     "load_config",
     "resource_name",

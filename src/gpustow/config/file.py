@@ -1,51 +1,46 @@
 """The configuration file, version v1: one pass over its tree, with everything that is wrong collected.
 
-The file is shared by several programs: what it says to feature discovery (`flags.gfd`) is none of the plugin's
-business and passed over. `resources` (patterns) is dropped with a warning, as in v0.20.0.
+The file is shared by several programs; what it says to feature discovery is read here as well, and is for that program.
+Whether a value may be is not decided here, since a flag may take its place: only that it is of its kind.
 """
 
 from dataclasses import dataclass, field
 
+from gpustow.config.filekeys import keys_below
 from gpustow.config.goyaml import parse
+from gpustow.config.patterns import ResourcePattern, read_patterns
+from gpustow.config.placement import ResourcePlacement, read_placement
 from gpustow.config.section import Findings, Section
-from gpustow.config.settings import BY_KEY, Value
-from gpustow.config.sharing import ReplicatedResources, read_replicated
-from gpustow.config.value import check_allowed, read_node
+from gpustow.config.setting import Value
+from gpustow.config.settings import BY_KEY
+from gpustow.config.sharing import ReplicatedResources, read_sharing
+from gpustow.config.value import read_node
 from gpustow.errors import ConfigError, Problem
 
 VERSION = "v1"
 
-_TOP = ("version", "flags", "resources", "sharing", "imex")
-_SHARING = ("timeSlicing", "mps")
-_GFD = ("oneshot", "noTimestamp", "outputFile", "sleepInterval", "machineTypeFile")
-_RESOURCES = ("gpus", "mig")
-
-
-def _keys_below(path: str) -> tuple[str, ...]:
-    """The keys of settings directly in the section at `path`."""
-    return tuple(key.rpartition(".")[2] for key in BY_KEY if key.rpartition(".")[0] == path)
-
-
-_FLAGS = (*_keys_below("flags"), "useNodeFeatureAPI", "plugin", "gfd")
-_PLUGIN = _keys_below("flags.plugin")
-_IMEX = _keys_below("imex")
+_SECTIONS = ("flags", "flags.plugin", "flags.gfd", "imex", "gpus")
+"""The sections that hold settings, each after the one that it is in."""
 
 
 @dataclass(slots=True)
 class FileContent:
-    """What a file says: values by the path of their setting, sharing, and the findings.
-
-    `unacted` are the paths of sections that say something and have no effect yet.
-    """
+    """What a file says: values by the path of their setting, names, sharing, and the findings."""
 
     values: dict[str, Value] = field(default_factory=dict)
+    gpu_patterns: tuple[ResourcePattern, ...] = ()
+    mig_patterns: tuple[ResourcePattern, ...] = ()
     time_slicing: ReplicatedResources | None = None
-    unacted: list[str] = field(default_factory=list)
+    mps: ReplicatedResources | None = None
+    placement: tuple[ResourcePlacement, ...] = ()
     findings: Findings = field(default_factory=Findings)
 
 
 def read_file(text: str, source: str) -> FileContent:
-    """The content of the configuration file `source`. Raises ConfigError if it cannot be used."""
+    """The content of the configuration file `source`. Raises ConfigError if it cannot be used.
+
+    Keys without effect are told with what is refused, because they are often the reason for it.
+    """
     try:
         document = parse(text)
     except ValueError as error:
@@ -54,31 +49,23 @@ def read_file(text: str, source: str) -> FileContent:
     content.findings.unknown.extend(document.doubtful)
     top = Section({} if document.root is None else document.root, "", content.findings)
     if top.is_mapping():
-        _read_top(top.folded(_TOP), content)
+        _read_top(top.folded(keys_below("")), content)
     if content.findings.refused:
-        raise ConfigError(f"file {source}", content.findings.refused)
+        raise ConfigError(f"file {source}", [*content.findings.refused, *content.findings.unknown])
     return content
 
 
 def _read_top(top: Section, content: FileContent) -> None:
     _check_version(top.child("version"))
-    flags = _mapping(top, "flags", _FLAGS)
-    _read_settings(flags, _keys_below("flags"), content)
-    _read_settings(_mapping(flags, "plugin", _PLUGIN), _PLUGIN, content)
-    _mapping(flags, "gfd", _GFD)
-    _read_settings(_mapping(top, "imex", _IMEX), _IMEX, content)
-    resources = _mapping(top, "resources", _RESOURCES)
-    if any(resources.value(key) for key in _RESOURCES):
-        resources.warn("choosing resource names by pattern is not supported yet and ignored")
-    _read_sharing(_mapping(top, "sharing", _SHARING), content)
-
-
-def _mapping(parent: Section, key: str, known: tuple[str, ...]) -> Section:
-    """The section under `key`, empty if there is none; refuses what is no section."""
-    child = parent.child(key)
-    if child.node is None or not child.is_mapping():
-        return Section({}, child.path, child.findings)
-    return child.folded(known)
+    sections: dict[str, Section] = {"": top}
+    for path in _SECTIONS:
+        parent, _, key = path.rpartition(".")
+        sections[path] = sections[parent].mapping(key, keys_below(path))
+        _read_settings(sections[path], content)
+    content.gpu_patterns, content.mig_patterns = read_patterns(top)
+    content.time_slicing, content.mps = read_sharing(top)
+    if top.value("placement") is not None:
+        content.placement = read_placement(top.child("placement"))
 
 
 def _check_version(version: Section) -> None:
@@ -87,23 +74,16 @@ def _check_version(version: Section) -> None:
         version.refuse(f"unknown version: {text} (only {VERSION} is known)")
 
 
-def _read_settings(section: Section, keys: tuple[str, ...], content: FileContent) -> None:
-    for key in keys:
+def _read_settings(section: Section, content: FileContent) -> None:
+    for key in section.keys():  # noqa: SIM118 - a method, not a mapping
         child = section.child(key)
-        setting = BY_KEY[child.path]
+        setting = BY_KEY.get(child.path)
+        if setting is None:
+            continue
         try:
             value = read_node(setting, child.node)
-            if value is not None:
-                check_allowed(setting, value)
-                content.values[setting.key] = value
         except ValueError as error:
             child.refuse(str(error))
-
-
-def _read_sharing(sharing: Section, content: FileContent) -> None:
-    if "timeSlicing" in sharing.keys():  # noqa: SIM118 - a method, not a mapping
-        content.time_slicing = read_replicated(sharing.child("timeSlicing"))
-    mps = sharing.child("mps")
-    if mps.node is not None:
-        read_replicated(mps)
-        content.unacted.append(mps.path)
+            continue
+        if value is not None:
+            content.values[setting.key] = value

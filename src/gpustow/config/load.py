@@ -1,24 +1,32 @@
 """From flags, environment and file to the configuration that holds: flag > environment > file > default.
 
 A key that stands in the file with a value is kept even if the value is empty, so that it is checked and refused like
-any other; null counts as absent. Everything that is wrong in one place is told at once. What is accepted and has no
-effect is told in warnings: one for keys that are unknown, one for settings of v0.20.0 that do not act yet.
+any other; null counts as absent. Whether a value may be is decided for the one that holds; one that cannot be and that
+a flag or variable takes the place of is told. Everything that is wrong is told at once. What is accepted and has no
+effect is told in warnings: one for each key that is unknown, one for all settings of v0.20.0 that do not act yet.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
-from gpustow.config.config import Config, LoadedConfig, Origin
+from gpustow.config.config import Config, ConfigFile, LoadedConfig, Origin
 from gpustow.config.file import FileContent, read_file
-from gpustow.config.settings import BY_FLAG, SETTINGS, Setting, Value
-from gpustow.config.strategies import DeviceIdStrategy, DeviceListStrategy, MigStrategy
-from gpustow.config.value import check_allowed, read_words
+from gpustow.config.given import Given, read_given, visible_devices
+from gpustow.config.settings import BY_KEY, FEATURE_SETTINGS, SETTINGS
+from gpustow.config.strategies import DeviceDiscoveryStrategy, DeviceIdStrategy, DeviceListStrategy, MigStrategy
 from gpustow.errors import ConfigError, Problem
 
-Given = dict[str, tuple[Value, Origin]]
-"""Values by the long name of their flag, and where they come from."""
-
 _ACTING_LIST_STRATEGIES = (DeviceListStrategy.ENVVAR,)
+
+_WORDS: Mapping[str, type[Enum]] = {
+    "mig-strategy": MigStrategy,
+    "device-id-strategy": DeviceIdStrategy,
+    "device-discovery-strategy": DeviceDiscoveryStrategy,
+}
+"""The settings whose words `Config` has as members of an enumeration."""
 
 
 def _read_text(path: str) -> str:
@@ -32,78 +40,41 @@ def load_config(
 
     Raises ConfigError if any of the three is refused or the file cannot be read.
     """
-    given = _from_words(flags, environ)
-    path = str(given.get("config-file", ("",))[0])
-    strict = given.get("strict-config", (False,))[0] is True
-    content = _read(path, read_text) if path else FileContent()
-    warnings = _tell_findings(content, path, strict=strict)
-    for key, value in content.values.items():
-        setting = next(setting for setting in SETTINGS if setting.key == key)
-        given.setdefault(setting.flag, (value, Origin.FILE))
-    values = {
-        setting.flag: given[setting.flag][0] if setting.flag in given else setting.default for setting in SETTINGS
-    }
-    if idle := _without_effect(given, content):
-        warnings.append(f"accepted, but without effect in this version: {', '.join(idle)}")
-    origins = {
-        setting.flag: given[setting.flag][1] if setting.flag in given else Origin.DEFAULT for setting in SETTINGS
-    }
-    return LoadedConfig(_config(values, content), origins, tuple(warnings))
-
-
-def _from_words(flags: Mapping[str, object], environ: Mapping[str, str]) -> Given:
-    """What flags and environment say. Raises ConfigError with all that is wrong there."""
-    given: Given = {}
-    problems: list[Problem] = []
-    words_of_flags = {BY_FLAG[name].flag: _words(value) for name, value in flags.items()}
-    for setting in SETTINGS:
-        name, words, origin = _source(setting, words_of_flags, environ)
-        if not words:
-            continue
-        try:
-            value = read_words(setting, words, empty_is_false=origin is Origin.ENVIRONMENT)
-            if value is not None:
-                check_allowed(setting, value)
-                given[setting.flag] = (value, origin)
-        except ValueError as error:
-            problems.append(Problem(name, str(error)))
+    given, problems = read_given(flags, environ)
     if problems:
         raise ConfigError("from flags and environment", problems)
-    return given
+    path = str(given["config-file"].value) if "config-file" in given else ""
+    strict = "strict-config" in given and given["strict-config"].value is True
+    text = _read(path, read_text) if path else ""
+    content = read_file(text, path) if path else FileContent()
+    warnings = _tell_findings(content, path, strict=strict)
+    warnings += [f"{path}: {problem}" for problem in _merge(given, content)]
+    config = _config(given, content, environ)
+    if problems := [*_misfits(given), *_clashes(config, given)]:
+        raise ConfigError(_source(problems, given, path), problems)
+    if idle := _without_effect(given, content):
+        warnings.append(f"accepted, but without effect in this version: {', '.join(idle)}")
+    return LoadedConfig(
+        config=config,
+        origins={
+            setting.flag: given[setting.flag].origin if setting.flag in given else Origin.DEFAULT
+            for setting in SETTINGS
+        },
+        warnings=tuple(warnings),
+        file=ConfigFile(path, hashlib.sha256(text.encode()).hexdigest()) if path else None,
+    )
 
 
-def _source(
-    setting: Setting, flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]
-) -> tuple[str, Sequence[str], Origin]:
-    """What names the setting, the words given for it, and where they come from."""
-    if setting.flag in flags:
-        return f"--{setting.flag}", flags[setting.flag], Origin.FLAG
-    for variable in setting.envs:
-        if variable in environ:
-            return variable, [environ[variable]], Origin.ENVIRONMENT
-    return "", [], Origin.DEFAULT
-
-
-def _words(value: object) -> Sequence[str]:
-    """The words of one flag as the command line gives them."""
-    if isinstance(value, bool):
-        return ["true" if value else "false"]
-    if isinstance(value, (list, tuple)):
-        return [str(word) for word in value]
-    return [str(value)]
-
-
-def _read(path: str, read_text: Callable[[str], str]) -> FileContent:
+def _read(path: str, read_text: Callable[[str], str]) -> str:
     try:
-        text = read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text(path)
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigError(
             f"file {path}",
             [Problem("", f"it cannot be read: {reason}")],
             advice="Set --config-file to a readable file.",
         ) from error
-    return read_file(text, path)
 
 
 def _tell_findings(content: FileContent, path: str, *, strict: bool) -> list[str]:
@@ -113,37 +84,93 @@ def _tell_findings(content: FileContent, path: str, *, strict: bool) -> list[str
     return [f"{path}: {problem}" for problem in (*content.findings.unknown, *content.findings.warnings)]
 
 
-def _without_effect(given: Given, content: FileContent) -> list[str]:
+def _merge(given: dict[str, Given], content: FileContent) -> list[Problem]:
+    """Adds what the file gives where nothing else does. What could not be and need not is returned."""
+    harmless = []
+    for key, value in content.values.items():
+        setting = BY_KEY[key]
+        if setting.flag not in given:
+            given[setting.flag] = Given(value, Origin.FILE, key)
+            continue
+        try:
+            setting.check(value)
+        except ValueError as error:
+            harmless.append(Problem(key, f"{error}; without effect, because of {given[setting.flag].name}"))
+    return harmless
+
+
+def _misfits(given: Mapping[str, Given]) -> list[Problem]:
+    """The values that cannot be."""
+    problems = []
+    for setting in (*SETTINGS, *FEATURE_SETTINGS):
+        if setting.flag in given:
+            try:
+                setting.check(given[setting.flag].value)
+            except ValueError as error:
+                problems.append(Problem(given[setting.flag].name, str(error)))
+    return problems
+
+
+def _clashes(config: Config, given: Mapping[str, Given]) -> list[Problem]:
+    """The values that can be, but not together."""
+    problems = []
+    if config.mps is not None and config.mig_strategy is MigStrategy.MIXED:
+        problems.append(Problem("sharing.mps", "using --mig-strategy=mixed is not supported with MPS"))
+    if config.mps is not None and not config.mps_root:
+        problems.append(Problem("sharing.mps", "using MPS requires --mps-root to be specified"))
+    if config.select_gpus and config.exclude_gpus:
+        problems.append(
+            Problem(given["exclude-gpus"].name, f"it cannot be used together with {given['select-gpus'].name}")
+        )
+    return problems
+
+
+def _source(problems: Sequence[Problem], given: Mapping[str, Given], path: str) -> str:
+    """Where the problems are: in the file alone, or not."""
+    elsewhere = {each.name for each in given.values() if each.origin is not Origin.FILE}
+    if path and not any(problem.path in elsewhere for problem in problems):
+        return f"file {path}"
+    return f"from flags, environment and file {path}" if path else "from flags and environment"
+
+
+def _without_effect(given: Mapping[str, Given], content: FileContent) -> list[str]:
     """What was set to something else than its default, and does not act."""
     idle = []
     for setting in SETTINGS:
         if setting.flag not in given:
             continue
-        value, origin = given[setting.flag]
-        name = {Origin.FILE: setting.key, Origin.FLAG: f"--{setting.flag}"}.get(origin) or " or ".join(setting.envs)
-        if setting.flag == "device-list-strategy":
-            words = value if isinstance(value, tuple) else ()
-            idle += [f"{name} {word}" for word in words if DeviceListStrategy(word) not in _ACTING_LIST_STRATEGIES]
-        elif not setting.acts and value != setting.default:
-            idle.append(name)
-    return idle + content.unacted
+        own = given[setting.flag]
+        if setting.flag == "device-list-strategy" and isinstance(own.value, tuple):
+            acting = [strategy.value for strategy in _ACTING_LIST_STRATEGIES]
+            idle += [f"{own.name} {word}" for word in own.value if word not in acting]
+        elif not setting.acts and own.value != setting.default:
+            idle.append(own.name)
+    return idle + ["sharing.mps (containers are not connected to MPS)"] * (content.mps is not None)
 
 
-def _config(values: Mapping[str, Value], content: FileContent) -> Config:
-    strategies = tuple(DeviceListStrategy(word) for word in dict.fromkeys(_texts(values["device-list-strategy"])))
-    acting = tuple(strategy for strategy in strategies if strategy in _ACTING_LIST_STRATEGIES)
+def _config(given: Mapping[str, Given], content: FileContent, environ: Mapping[str, str]) -> Config:
+    """The configuration; words that cannot be are left at their default, for they are refused anyway."""
+    values: dict[str, Any] = {}
+    for setting in SETTINGS:
+        value = given[setting.flag].value if setting.flag in given else setting.default
+        words = _WORDS.get(setting.flag)
+        if words is not None:
+            values[setting.attribute] = words(value if value in setting.allowed else setting.default)
+        else:
+            values[setting.attribute] = value
+    values["device_list_strategies"] = _acting_strategies(values["device_list_strategies"])
+    values["dev_root"] = values["dev_root"] or values["driver_root"]
     return Config(
-        config_file=str(values["config-file"]),
-        strict_config=values["strict-config"] is True,
-        mig_strategy=MigStrategy(values["mig-strategy"]),
-        fail_on_init_error=values["fail-on-init-error"] is True,
-        device_list_strategies=acting or _ACTING_LIST_STRATEGIES,
-        device_id_strategy=DeviceIdStrategy(values["device-id-strategy"]),
-        shared_devices_allocation_policy=str(values["shared-devices-allocation-policy"]),
-        kubelet_socket=str(values["kubelet-socket"]),
+        **values,
+        visible_devices=visible_devices(environ),
+        gpu_patterns=content.gpu_patterns,
+        mig_patterns=content.mig_patterns,
         time_slicing=content.time_slicing,
+        mps=content.mps,
+        placement=content.placement,
     )
 
 
-def _texts(value: Value) -> tuple[str, ...]:
-    return tuple(str(item) for item in value) if isinstance(value, tuple) else (str(value),)
+def _acting_strategies(words: Sequence[str]) -> tuple[DeviceListStrategy, ...]:
+    acting = tuple(strategy for strategy in _ACTING_LIST_STRATEGIES if strategy.value in words)
+    return acting or _ACTING_LIST_STRATEGIES

@@ -1,51 +1,21 @@
 """The table of settings: every flag of v0.20.0 and ours, with its names, default and help.
 
-This is the one source: the command line is built from it, the environment and the file are read by it, and the help
-shows it. A setting that v0.20.0 has and that does not act yet says so (`acts`), and whoever sets it to something else
-than its default is told.
+This is the one source: the command line is built from it, the environment and the file are read by it, and the help,
+the page on configuration and the file's JSON schema show it. A setting that v0.20.0 has and that does not act yet says
+so (`acts`), and whoever sets it to something else than its default is told.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 
-from gpustow.config.strategies import SHARED_POLICIES, DeviceIdStrategy, DeviceListStrategy, MigStrategy
-
-
-class Kind(Enum):
-    """What the value of a setting is."""
-
-    TEXT = "text"
-    BOOLEAN = "boolean"
-    TEXTS = "list"
-    INTEGERS = "list of numbers"
-
-
-Value = str | bool | tuple[str, ...] | tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting. `flag` and `aliases` are without dashes; of `envs` the first that is set wins.
-
-    `key` is the path in the file, empty if the file cannot set it. `allowed` are the words that can be chosen (each
-    item's, for a list); empty means any. `refusal` is what v0.20.0 says of another word.
-    """
-
-    flag: str
-    kind: Kind
-    default: Value
-    help: str
-    key: str = ""
-    aliases: tuple[str, ...] = ()
-    envs: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
-    refusal: str = "invalid value"
-    acts: bool = True
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All names of the flag, without dashes."""
-        return (self.flag, *self.aliases)
+from gpustow.config.duration import parse_duration
+from gpustow.config.setting import Kind, Setting
+from gpustow.config.strategies import (
+    SHARED_POLICIES,
+    DeviceDiscoveryStrategy,
+    DeviceIdStrategy,
+    DeviceListStrategy,
+    MigStrategy,
+)
 
 
 def _values(words: type[Enum]) -> tuple[str, ...]:
@@ -90,7 +60,8 @@ SETTINGS: tuple[Setting, ...] = (
         "shared-devices-allocation-policy",
         Kind.TEXT,
         "distributed",
-        "Which shared or MIG devices a request gets: distributed balances the GPUs, packed keeps whole GPUs free.",
+        "Which shared or MIG devices a request gets: distributed balances the GPUs, packed keeps whole "
+        "GPUs free, spread takes as many GPUs as it can, packed-aligned the fewest that are linked well.",
         key="flags.plugin.sharedDevicesAllocationPolicy",
         envs=("SHARED_DEVICES_ALLOCATION_POLICY",),
         allowed=SHARED_POLICIES,
@@ -103,8 +74,10 @@ SETTINGS: tuple[Setting, ...] = (
         "How the devices of a container are told to the container runtime; may be given several times.",
         key="flags.plugin.deviceListStrategy",
         envs=("DEVICE_LIST_STRATEGY",),
+        field="device_list_strategies",
         allowed=_values(DeviceListStrategy),
         refusal="invalid strategy",
+        least=1,
     ),
     Setting(
         "device-id-strategy",
@@ -122,6 +95,22 @@ SETTINGS: tuple[Setting, ...] = (
         "/var/lib/kubelet/device-plugins/kubelet.sock",
         "Kubelet's registration socket; our sockets lie beside it. Empty: serve, but register with nobody.",
         envs=("KUBELET_SOCKET",),
+    ),
+    Setting(
+        "select-gpus",
+        Kind.TEXTS,
+        (),
+        "Serve only these GPUs: by index, UUID, PCI bus id, or a pattern of the model with *. Not with exclude-gpus.",
+        key="gpus.select",
+        envs=("GPUSTOW_SELECT_GPUS",),
+    ),
+    Setting(
+        "exclude-gpus",
+        Kind.TEXTS,
+        (),
+        "Leave these GPUs alone: by index, UUID, PCI bus id, or a pattern of the model with *.",
+        key="gpus.exclude",
+        envs=("GPUSTOW_EXCLUDE_GPUS",),
     ),
     Setting(
         "driver-root",
@@ -206,7 +195,6 @@ SETTINGS: tuple[Setting, ...] = (
         key="flags.plugin.containerDriverRoot",
         aliases=("container-driver-root",),
         envs=("DRIVER_ROOT_CTR_PATH", "CONTAINER_DRIVER_ROOT"),
-        acts=False,
     ),
     Setting(
         "mps-root",
@@ -224,9 +212,8 @@ SETTINGS: tuple[Setting, ...] = (
         "How the hardware is read: nvml, tegra, or what fits (auto).",
         key="flags.deviceDiscoveryStrategy",
         envs=("DEVICE_DISCOVERY_STRATEGY",),
-        allowed=("auto", "nvml", "tegra"),
+        allowed=_values(DeviceDiscoveryStrategy),
         refusal="invalid --device-discovery-strategy option",
-        acts=False,
     ),
     Setting(
         "imex-channel-ids",
@@ -235,6 +222,8 @@ SETTINGS: tuple[Setting, ...] = (
         "The IMEX channels that containers with GPUs get: none, or 0.",
         key="imex.channelIDs",
         envs=("IMEX_CHANNEL_IDS",),
+        whole=((), (0,)),
+        refusal="invalid IMEX config: channelIDs must be [] or [0]; found",
         acts=False,
     ),
     Setting(
@@ -265,8 +254,61 @@ SETTINGS: tuple[Setting, ...] = (
 )
 """In the order of the help: what most operators set comes first."""
 
-BY_FLAG = {name: setting for setting in SETTINGS for name in setting.names}
-"""Settings by each name of their flag."""
+FEATURE_SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "use-node-feature-api",
+        Kind.BOOLEAN,
+        True,
+        "Publish labels as a NodeFeature object instead of a file.",
+        key="flags.useNodeFeatureAPI",
+        envs=("GFD_USE_NODE_FEATURE_API", "USE_NODE_FEATURE_API"),
+    ),
+    Setting(
+        "oneshot",
+        Kind.BOOLEAN,
+        False,
+        "Label once and end.",
+        key="flags.gfd.oneshot",
+        envs=("GFD_ONESHOT",),
+    ),
+    Setting(
+        "no-timestamp",
+        Kind.BOOLEAN,
+        False,
+        "Leave out the label with the time.",
+        key="flags.gfd.noTimestamp",
+        envs=("GFD_NO_TIMESTAMP",),
+    ),
+    Setting(
+        "sleep-interval",
+        Kind.DURATION,
+        parse_duration("60s"),
+        "How long to wait before labelling again: a duration such as 60s or 1h30m, nanoseconds, or infinite.",
+        key="flags.gfd.sleepInterval",
+        envs=("GFD_SLEEP_INTERVAL",),
+    ),
+    Setting(
+        "output-file",
+        Kind.TEXT,
+        "/etc/kubernetes/node-feature-discovery/features.d/gfd",
+        "The file for the labels; empty is the standard output.",
+        key="flags.gfd.outputFile",
+        aliases=("output",),
+        envs=("GFD_OUTPUT_FILE",),
+    ),
+    Setting(
+        "machine-type-file",
+        Kind.TEXT,
+        "/sys/class/dmi/id/product_name",
+        "The file that names the type of the machine.",
+        key="flags.gfd.machineTypeFile",
+        envs=("GFD_MACHINE_TYPE_FILE",),
+    ),
+)
+"""What feature discovery alone reads, of the file that it shares with the plugin."""
 
-BY_KEY = {setting.key: setting for setting in SETTINGS if setting.key}
-"""Settings by their path in the file."""
+BY_FLAG = {name: setting for setting in SETTINGS for name in setting.names}
+"""The plugin's settings by each name of their flag."""
+
+BY_KEY = {setting.key: setting for setting in (*SETTINGS, *FEATURE_SETTINGS) if setting.key}
+"""All settings by their path in the file."""

@@ -1,68 +1,82 @@
-"""The sharing section: which resources are shared, and into how many replicas.
+"""The sharing section: which resources are shared, how, and into how many replicas.
 
-What v0.20.0 reads and then drops, `rename` without renameByDefault and `devices` other than all, is dropped here with
-a warning. It is still checked first, because a value that cannot be read is an error there.
+v0.20.0 reads `rename` without renameByDefault and `devices` other than all, checks them and drops them; here they hold.
+It takes MPS without a word where time-slicing is asked for as well; here that is refused.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
+from gpustow.config.devicechoice import DeviceChoice, read_device_choice
+from gpustow.config.filekeys import ENTRY_KEYS, REPLICATED_KEYS, SHARING_KEYS
 from gpustow.config.resourcename import SHARED_SUFFIX, resource_name
 from gpustow.config.section import Section
 
-_ENTRY_KEYS = ("name", "rename", "devices", "replicas")
-_SECTION_KEYS = ("renameByDefault", "failRequestsGreaterThanOne", "resources")
 _FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicatedResource:
-    """A resource by its full name, each of whose devices becomes `replicas` devices named `rename`, if that is set."""
+    """A resource by its full name, each of whose `devices` becomes `replicas` devices, under `rename` if it is set."""
 
     name: str
     replicas: int
     rename: str | None = None
+    devices: DeviceChoice = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicatedResources:
-    """The resources that are shared in one way."""
+    """The resources that are shared in one way. `fail_requests_greater_than_one` is None where the file is silent."""
 
     resources: tuple[ReplicatedResource, ...]
     rename_by_default: bool = False
     fail_requests_greater_than_one: bool | None = None
 
 
-def read_replicated(section: Section) -> ReplicatedResources | None:
-    """The section `timeSlicing`; its faults go into the section's findings. None if it cannot be used."""
+def read_sharing(top: Section) -> tuple[ReplicatedResources | None, ReplicatedResources | None]:
+    """What is shared by time-slicing, and what by MPS; faults go into the file's findings.
+
+    Under MPS requests for more than one device fail unless the file says otherwise, as in v0.20.0.
+    """
+    section = top.mapping("sharing", SHARING_KEYS)
+    time_slicing = _replicated(section.child("timeSlicing")) if section.has("timeSlicing") else None
+    mps = None if section.value("mps") is None else _replicated(section.child("mps"), fail_by_default=True)
+    if section.has("timeSlicing") and section.value("mps") is not None:
+        section.refuse("sharing.mps and sharing.timeSlicing are mutually exclusive; keep one of them")
+    return time_slicing, mps
+
+
+def _replicated(section: Section, *, fail_by_default: bool | None = None) -> ReplicatedResources | None:
     if not section.is_mapping():
         return None
-    section.expect_exactly(_SECTION_KEYS)
-    rename_by_default = section.boolean("renameByDefault")
+    section.expect_exactly(REPLICATED_KEYS)
+    rename_by_default = bool(section.boolean("renameByDefault"))
     fail = section.boolean("failRequestsGreaterThanOne")
     entries = section.value("resources")
     if not isinstance(entries, list) or not entries:
         section.child("resources").refuse("no resources specified: it must be a list with one entry or more")
         return None
-    read = [_entry(section.item("resources", at), rename_all=bool(rename_by_default)) for at in range(len(entries))]
-    resources = tuple(entry for entry in read if entry is not None)
-    _warn_of_repeats(section, resources)
+    read = [_entry(item, rename_all=rename_by_default) for item in section.items("resources")]
     return ReplicatedResources(
-        rename_by_default=bool(rename_by_default), fail_requests_greater_than_one=fail, resources=resources
+        resources=tuple(entry for entry in read if entry is not None),
+        rename_by_default=rename_by_default,
+        fail_requests_greater_than_one=fail_by_default if fail is None else fail,
     )
 
 
 def _entry(section: Section, *, rename_all: bool) -> ReplicatedResource | None:
     if not section.is_mapping():
         return None
-    section.expect_exactly(_ENTRY_KEYS)
+    section.expect_exactly(ENTRY_KEYS)
     name = _name(section, "name", missing="no resource name specified")
     replicas = _replicas(section)
-    rename = _rename(section, name, rename_all=rename_all)
-    _check_devices(section)
+    rename = _name(section, "rename", missing="it must not be empty; leave it out") if section.has("rename") else None
+    devices = _devices(section)
     if name is None or replicas is None:
         return None
-    return ReplicatedResource(name=name, replicas=replicas, rename=rename)
+    if rename is None and rename_all:
+        rename = name + SHARED_SUFFIX
+    return ReplicatedResource(name=name, replicas=replicas, rename=rename, devices=devices)
 
 
 def _name(section: Section, key: str, *, missing: str) -> str | None:
@@ -95,41 +109,14 @@ def _replicas(section: Section) -> int | None:
     return None
 
 
-def _rename(section: Section, name: str | None, *, rename_all: bool) -> str | None:
-    shared = None if name is None or not rename_all else name + SHARED_SUFFIX
-    if "rename" not in section.keys():  # noqa: SIM118 - a method, not a mapping
-        return shared
-    rename = _name(section, "rename", missing="it must not be empty; leave it out")
-    if rename is not None and rename != shared:
-        effect = f"{shared} is used" if shared else "the resource keeps its name"
-        section.child("rename").warn(f"renaming a resource to {rename} is not supported yet and ignored; {effect}")
-    return shared
-
-
-def _check_devices(section: Section) -> None:
-    """Refuses what v0.20.0 refuses, warns of what it then drops."""
-    if "devices" not in section.keys():  # noqa: SIM118 - a method, not a mapping
-        return
-    value: Any = section.value("devices")
-    child = section.child("devices")
-    if value == "all":
-        return
-    if isinstance(value, str):
-        child.refuse(f"devices set as {value!r} but the only valid string input is 'all'")
-    elif isinstance(value, bool) or not isinstance(value, (int, list)):
-        child.refuse(f"{value!r} is neither 'all', a count, nor a list of devices")
-    elif isinstance(value, int) and value <= 0:
-        child.refuse(f"the count of devices must be > 0, not {value}")
-    elif isinstance(value, list) and not all(isinstance(item, (str, int)) for item in value):
-        child.refuse(f"{value!r} holds something else than indices and UUIDs")
-    else:
-        child.warn("choosing devices is not supported yet and ignored; all devices of the resource are shared")
-
-
-def _warn_of_repeats(section: Section, resources: tuple[ReplicatedResource, ...]) -> None:
-    """Tells of a resource that is listed twice: the last entry wins, as in v0.20.0."""
-    seen: set[str] = set()
-    for resource in resources:
-        if resource.name in seen:
-            section.child("resources").warn(f"{resource.name} is listed more than once; the last entry counts")
-        seen.add(resource.name)
+def _devices(section: Section) -> DeviceChoice:
+    if not section.has("devices"):
+        return "all"
+    try:
+        choice = read_device_choice(section.value("devices"))
+    except ValueError as error:
+        section.child("devices").refuse(str(error))
+        return "all"
+    if choice == ():
+        section.child("devices").warn("an empty list chooses no devices, so that nothing is shared")
+    return choice

@@ -27,5 +27,13 @@ class DeviceIdStrategy(Enum):
     INDEX = "index"
 
 
-SHARED_POLICIES = ("distributed", "packed")
-"""What an operator can choose for shared and MIG devices; the first is the default."""
+class DeviceDiscoveryStrategy(Enum):
+    """How the hardware is found: what fits the machine, or one way for certain."""
+
+    AUTO = "auto"
+    NVML = "nvml"
+    TEGRA = "tegra"
+
+
+SHARED_POLICIES = ("distributed", "packed", "spread", "packed-aligned")
+"""What an operator can choose for shared and MIG devices; v0.20.0 knows the first two, and the first is the default."""

@@ -7,29 +7,36 @@ is no list is a list of one, and commas do not split.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, assert_never
 
-from gpustow.config.settings import Kind, Setting, Value
+from gpustow.config.duration import INFINITE, parse_duration
+from gpustow.config.goyaml import go_integer
+from gpustow.config.setting import Kind, Setting, Value
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
-def read_words(setting: Setting, words: Sequence[str], *, empty_is_false: bool = False) -> Value | None:
+def read_words(setting: Setting, words: Sequence[str], *, empty_is_unset: bool = False) -> Value | None:
     """The value of `setting` from the texts given for it; all count for a list, else the last.
 
-    None means that the setting is left alone. Raises ValueError if a text is not of the setting's kind.
+    With `empty_is_unset`, as in the environment, an empty text is no fault where it cannot be a value. None means that
+    the setting is left alone. Raises ValueError if a text is not of the setting's kind.
     """
     match setting.kind:
         case Kind.TEXT:
             return words[-1]
         case Kind.BOOLEAN:
-            return _boolean(words[-1], empty_is_false=empty_is_false)
+            return _boolean(words[-1], empty_is_false=empty_is_unset)
         case Kind.TEXTS:
             return tuple(item.strip() for word in words for item in word.split(","))
         case Kind.INTEGERS:
             items = [item.strip() for word in words if word.strip() for item in word.split(",")]
             return tuple(_integer(item) for item in items) if items else None
+        case Kind.DURATION:
+            return parse_duration(words[-1]) if words[-1] or not empty_is_unset else None
+        case _:
+            assert_never(setting.kind)
 
 
 def _boolean(word: str, *, empty_is_false: bool) -> bool:
@@ -41,10 +48,10 @@ def _boolean(word: str, *, empty_is_false: bool) -> bool:
 
 
 def _integer(word: str) -> int:
-    try:
-        return int(word, 0)
-    except ValueError:
-        raise ValueError(f"{word!r} is not a number") from None
+    number = go_integer(word.replace("_", ""))
+    if number is None:
+        raise ValueError(f"{word!r} is not a number")
+    return number
 
 
 def read_node(setting: Setting, node: Any) -> Value | None:
@@ -64,6 +71,10 @@ def read_node(setting: Setting, node: Any) -> Value | None:
             if isinstance(node, list) and all(isinstance(item, int) and not isinstance(item, bool) for item in node):
                 return tuple(node)
             raise ValueError(f"{node!r} is not a list of numbers")
+        case Kind.DURATION:
+            return _duration(node)
+        case _:
+            assert_never(setting.kind)
 
 
 def _text(node: Any) -> str:
@@ -80,16 +91,21 @@ def _texts(setting: Setting, node: Any) -> tuple[str, ...]:
         if "," in node:
             raise ValueError(f"{node!r} is one text; write a list: {name}: [{node}]")
         return (node,)
-    if isinstance(node, list) and all(isinstance(item, str) for item in node):
-        return tuple(node)
+    if _is_item(node, setting):
+        return (str(node),)
+    if isinstance(node, list) and all(_is_item(item, setting) for item in node):
+        return tuple(str(item) for item in node)
     raise ValueError(f"invalid {name}: {node!r} is not a text or a list of texts")
 
 
-def check_allowed(setting: Setting, value: Value) -> None:
-    """Raises ValueError if a word of the value is none that can be chosen."""
-    if not setting.allowed:
-        return
-    words = (value,) if isinstance(value, (str, bool)) else value
-    for word in words:
-        if word not in setting.allowed:
-            raise ValueError(f"{setting.refusal}: {word} (choose from {', '.join(setting.allowed)})")
+def _is_item(item: Any, setting: Setting) -> bool:
+    """Whether a list of texts may hold this; numbers it may where they name something, as indices do."""
+    return isinstance(item, str) or (isinstance(item, int) and not isinstance(item, bool) and not setting.allowed)
+
+
+def _duration(node: Any) -> int:
+    if isinstance(node, str):
+        return parse_duration(node)
+    if isinstance(node, (int, float)) and not isinstance(node, bool) and abs(node) <= INFINITE:
+        return int(node)
+    raise ValueError(f"{node!r} is not a duration")

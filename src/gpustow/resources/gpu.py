@@ -5,14 +5,10 @@ through one device node, so that all of them together are the one device `all`; 
 Neither of the two has MIG or NUMA nodes.
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
 
-from gpustow.hardware.node import Gpu, Node, Platform
+from gpustow.hardware.node import Gpu, Platform
 from gpustow.resources.device import Device
-
-GPU_RESOURCE = "nvidia.com/gpu"
-"""Whole GPUs under any MIG strategy, and MIG devices under `single`."""
 
 WSL_DEVICE = "all"
 WSL_PATHS = ("/dev/dxg",)
@@ -33,16 +29,8 @@ def gpu_device(gpu: Gpu) -> Device:
     )
 
 
-def platform_devices(node: Node) -> tuple[Device, ...]:
-    """The devices of a node whose platform passes all GPUs on as one; () if it has no GPU."""
-    return tuple(_joint_device(node.platform, gpu) for gpu in _first(node.gpus))
-
-
-def _first(gpus: Sequence[Gpu]) -> Sequence[Gpu]:
-    return sorted(gpus, key=lambda gpu: gpu.index)[:1]
-
-
-def _joint_device(platform: Platform, gpu: Gpu) -> Device:
+def joint_device(platform: Platform, gpu: Gpu) -> Device:
+    """The one device of a node whose platform passes all GPUs on together; `gpu` is the first of them."""
     wsl = platform is Platform.WSL
     name = WSL_DEVICE if wsl else TEGRA_DEVICE
     return Device(

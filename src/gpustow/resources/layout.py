@@ -6,10 +6,11 @@ single    nvidia.com/gpu    -                             nvidia.com/gpu
 mixed     nvidia.com/gpu    -                             nvidia.com/mig-<profile>
 
 `single` promises that all devices of the node are alike, so it refuses a GPU in MIG mode that is empty, MIG devices
-that differ, and plain GPUs beside MIG devices, in this order. Under `mixed` an empty GPU is a warning.
+that differ, and plain GPUs beside MIG devices, in this order. Under `mixed` an empty GPU is a warning, and so is a MIG
+device without a name. The names are those where no pattern of the operator's says otherwise (`naming`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpustow.config import MigStrategy
@@ -17,8 +18,9 @@ from gpustow.errors import HardwareError
 from gpustow.hardware.mig import MigProfile
 from gpustow.hardware.node import Gpu, Node, Platform
 from gpustow.resources.device import Device
-from gpustow.resources.gpu import GPU_RESOURCE, gpu_device, platform_devices
-from gpustow.resources.mig import alike, mig_devices, mig_resource_name, profile_order
+from gpustow.resources.gpu import gpu_device, joint_device
+from gpustow.resources.mig import alike, mig_devices, profile_order
+from gpustow.resources.naming import Naming
 
 _UNIFORM_ADVICE = "Give all GPUs of the node the same MIG layout, or set --mig-strategy=mixed."
 
@@ -31,26 +33,53 @@ class Layout:
     warnings: tuple[str, ...] = ()
 
 
-def lay_out(node: Node, strategy: MigStrategy) -> Layout:
+def lay_out(node: Node, naming: Naming) -> Layout:
     """The resources of `node`, each with one device or more.
 
-    Raises HardwareError if the node's MIG devices do not go with `strategy`.
+    Raises HardwareError if the node's MIG devices do not go with the MIG strategy.
     """
-    if node.platform is not Platform.NVML:
-        return Layout(_named(platform_devices(node)))
     gpus = sorted(node.gpus, key=lambda gpu: gpu.index)
+    if node.platform is not Platform.NVML:
+        return Layout(_gathered((naming.of_gpu(gpu.model), joint_device(node.platform, gpu)) for gpu in gpus[:1]))
     cut = [gpu for gpu in gpus if gpu.mig_enabled]
-    if not cut or strategy is MigStrategy.NONE:
-        return Layout(_named([gpu_device(gpu) for gpu in gpus]), _warn_of_ignored(cut))
+    if naming.strategy is MigStrategy.NONE:
+        return Layout(_gathered(_whole(gpus, naming)), _warn_of_ignored(cut))
     plain = [gpu for gpu in gpus if not gpu.mig_enabled]
-    return _single(plain, cut) if strategy is MigStrategy.SINGLE else _mixed(plain, cut)
+    if cut and naming.strategy is MigStrategy.SINGLE:
+        _check_uniform(plain, cut)
+    parts, nameless = _parts(cut, naming)
+    return Layout(
+        _gathered([*_whole(plain, naming), *parts]), (*_warn_of_empty(cut), *map(_warn_of_nameless, nameless))
+    )
 
 
-def _named(devices: Sequence[Device]) -> dict[str, tuple[Device, ...]]:
-    return {GPU_RESOURCE: tuple(devices)} if devices else {}
+def _whole(gpus: Sequence[Gpu], naming: Naming) -> list[tuple[str, Device]]:
+    return [(naming.of_gpu(gpu.model), gpu_device(gpu)) for gpu in gpus]
 
 
-def _single(plain: Sequence[Gpu], cut: Sequence[Gpu]) -> Layout:
+def _parts(cut: Sequence[Gpu], naming: Naming) -> tuple[list[tuple[str, Device]], list[tuple[MigProfile, Device]]]:
+    """The MIG devices with the names of their resources, small profiles first; and those without a name."""
+    named: list[tuple[str, Device]] = []
+    nameless: list[tuple[MigProfile, Device]] = []
+    for profile, device in sorted(_with_profile(cut), key=lambda pair: profile_order(pair[0])):
+        name = naming.of_mig(profile)
+        if name is None:
+            nameless.append((profile, device))
+        else:
+            named.append((name, device))
+    return named, nameless
+
+
+def _gathered(named: Iterable[tuple[str, Device]]) -> dict[str, tuple[Device, ...]]:
+    """Devices by the name of their resource, in the order in which the names come."""
+    devices: dict[str, list[Device]] = {}
+    for name, device in named:
+        devices.setdefault(name, []).append(device)
+    return {name: _in_order(own) for name, own in devices.items()}
+
+
+def _check_uniform(plain: Sequence[Gpu], cut: Sequence[Gpu]) -> None:
+    """Raises HardwareError if the node breaks what `single` promises."""
     if empty := _empty(cut):
         raise HardwareError(
             f"MIG strategy single: {_listed(empty)} in MIG mode without MIG devices",
@@ -58,22 +87,15 @@ def _single(plain: Sequence[Gpu], cut: Sequence[Gpu]) -> Layout:
         )
     if not alike([profile for gpu in cut for profile in _profiles(gpu)]):
         layouts = "; ".join(f"{_called(gpu)} has {_profile_names(gpu)}" for gpu in cut)
-        raise HardwareError(f"MIG strategy single: the MIG devices differ: {layouts}", advice=_UNIFORM_ADVICE)
+        raise HardwareError(
+            f"MIG strategy single: more than one MIG device type present on node: {layouts}", advice=_UNIFORM_ADVICE
+        )
     if plain:
         raise HardwareError(
-            f"MIG strategy single: {_listed(plain)} not in MIG mode, but {_listed(cut)}", advice=_UNIFORM_ADVICE
+            "MIG strategy single: all devices on the node must be configured with the same migEnabled value, but "
+            f"{_listed(plain)} not in MIG mode, and {_listed(cut)}",
+            advice=_UNIFORM_ADVICE,
         )
-    return Layout(_named([device for gpu in cut for device in mig_devices(gpu)]))
-
-
-def _mixed(plain: Sequence[Gpu], cut: Sequence[Gpu]) -> Layout:
-    by_profile: dict[str, list[Device]] = {}
-    with_profile = _with_profile(cut)
-    for profile, device in sorted(with_profile, key=lambda pair: profile_order(pair[0])):
-        if profile.compute_slices == profile.gpu_slices:
-            by_profile.setdefault(mig_resource_name(profile), []).append(device)
-    devices = _named([gpu_device(gpu) for gpu in plain]) | {name: _in_order(own) for name, own in by_profile.items()}
-    return Layout(devices, (*_warn_of_empty(cut), *_warn_of_parts(with_profile)))
 
 
 def _in_order(devices: Sequence[Device]) -> tuple[Device, ...]:
@@ -111,13 +133,12 @@ def _warn_of_empty(cut: Sequence[Gpu]) -> tuple[str, ...]:
     return (f"{_listed(empty)} in MIG mode without MIG devices and cannot be asked for; create some or turn MIG off",)
 
 
-def _warn_of_parts(devices: Sequence[tuple[MigProfile, Device]]) -> tuple[str, ...]:
-    """Tells of MIG devices that are only a part of their GPU instance."""
-    return tuple(
+def _warn_of_nameless(found: tuple[MigProfile, Device]) -> str:
+    """Tells of a MIG device that is only a part of its GPU instance."""
+    profile, device = found
+    return (
         f"MIG device {device.index} ({device.uuid}, {profile.name}) is only a part of its GPU instance, which no "
-        "resource name of MIG strategy mixed can tell, and is not offered"
-        for profile, device in devices
-        if profile.compute_slices != profile.gpu_slices
+        "resource name of MIG strategy mixed can tell, and is not offered; name a resource for it in resources.mig"
     )
 
 

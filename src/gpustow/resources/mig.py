@@ -1,7 +1,4 @@
-"""The devices that MIG devices are: their resource names, their share of the card, and where on it they lie.
-
-Names are those of v0.20.0 (`nvidia.com/mig-1g.10gb.me`). It knows only profiles whose compute instance fills the GPU
-instance, and does not start where another one exists; here such a device is left out of `mixed`, and told.
+"""The devices that MIG devices are: their share of the card, and where on it they lie.
 
 Compute instances of one GPU instance use the same memory slices. So that the shares of a card never exceed it, each
 stands for the part of them that it has of the instance's GPU slices.
@@ -10,8 +7,6 @@ stands for the part of them that it has of the instance's GPU slices.
 from collections.abc import Sequence
 from fractions import Fraction
 
-from gpustow.config import resource_name
-from gpustow.errors import HardwareError
 from gpustow.hardware.mig import MigDevice, MigProfile
 from gpustow.hardware.node import Gpu
 from gpustow.resources.device import Device
@@ -34,17 +29,6 @@ def mig_devices(gpu: Gpu) -> tuple[Device, ...]:
         )
         for device in sorted(gpu.mig_devices, key=lambda device: device.index)
     )
-
-
-def mig_resource_name(profile: MigProfile) -> str:
-    """The resource of MIG devices with this profile under `mixed`. Raises HardwareError if it has no valid name."""
-    try:
-        return resource_name(f"mig-{profile.resource_suffix}")
-    except ValueError as error:
-        raise HardwareError(
-            f"the MIG profile {profile.name} cannot be a resource: {error}",
-            advice="Destroy the MIG devices of this profile, or set --mig-strategy to single or none.",
-        ) from error
 
 
 def profile_order(profile: MigProfile) -> tuple[int, int, int, str]:

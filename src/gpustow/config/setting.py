@@ -1,0 +1,75 @@
+"""What a setting is: its names in each place where it can be given, its kind, its default, and what it may be."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from gpustow.config.duration import format_duration
+
+
+class Kind(Enum):
+    """What the value of a setting is. A duration is in nanoseconds."""
+
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    TEXTS = "list"
+    INTEGERS = "list of numbers"
+    DURATION = "duration"
+
+
+Value = str | bool | int | tuple[str, ...] | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. `flag` and `aliases` are without dashes; of `envs` the first that is set wins.
+
+    `key` is the path in the file, empty if the file cannot set it. `field` is its name in `Config`, where that is not
+    the flag's. `allowed` are the words that can be chosen (each item's, for a list), `whole` the values that it may
+    have as a whole, `least` how many items a list needs; where they are empty anything may be. `refusal` is what
+    v0.20.0 says of something else.
+    """
+
+    flag: str
+    kind: Kind
+    default: Value
+    help: str
+    key: str = ""
+    aliases: tuple[str, ...] = ()
+    envs: tuple[str, ...] = ()
+    field: str = ""
+    allowed: tuple[str, ...] = ()
+    whole: tuple[Value, ...] = ()
+    least: int = 0
+    refusal: str = "invalid value"
+    acts: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names of the flag, without dashes."""
+        return (self.flag, *self.aliases)
+
+    @property
+    def attribute(self) -> str:
+        """Its name in `Config`."""
+        return self.field or self.flag.replace("-", "_")
+
+    def check(self, value: Value) -> None:
+        """Raises ValueError if the setting cannot have this value."""
+        items = value if isinstance(value, tuple) else (value,)
+        for item in items:
+            if self.allowed and item not in self.allowed:
+                raise ValueError(f"{self.refusal}: {item} (choose from {', '.join(self.allowed)})")
+        if self.whole and value not in self.whole:
+            raise ValueError(f"{self.refusal} [{' '.join(str(item) for item in items)}]")
+        if len(items) < self.least:
+            raise ValueError(f"{self.refusal}: there is none (choose from {', '.join(self.allowed)})")
+
+    def shown(self, value: Value) -> str:
+        """A value as it would be written in the file."""
+        if isinstance(value, tuple):
+            return f"[{', '.join(str(item) for item in value)}]"
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if self.kind is Kind.DURATION:
+            return format_duration(int(value))
+        return str(value) or '""'
