@@ -61,6 +61,13 @@ def test_a_machine_becomes_a_node_model(tmp_path: Path) -> None:
     assert parse_node_model(ended.out, "written").node == model.node
 
 
+def test_the_driver_is_found_where_the_plugins_environment_says(tmp_path: Path) -> None:
+    driver = FakeDriver(tmp_path, load_node_model("t4-4"))
+    variables = {name: value for name, value in driver.environment.items() if name != "LD_LIBRARY_PATH"}
+    variables |= {"DRIVER_ROOT_CTR_PATH": str(driver.driver_root), "GPUSTOW_SYSTEM_ROOT": str(driver.system_root)}
+    assert "4 GPUs, platform nvml" in run("gpustow", "inspect", env=variables).out
+
+
 def test_what_could_not_be_read_of_a_machine_is_told(tmp_path: Path) -> None:
     driver = FakeDriver(tmp_path, load_node_model("dgx-a100"))
     driver.lose(2)

@@ -12,15 +12,15 @@ import typer
 from gpustow.cli.nodepicture import draw_node
 from gpustow.cli.options import HELP_FLAGS, NodeModelName, SystemRoot
 from gpustow.cli.reader import reader_maker
-from gpustow.config import Config
+from gpustow.config import Config, load_config
 from gpustow.hardware.modelwriter import write_node_model
 from gpustow.hardware.node import Node
 from gpustow.hardware.nodedata import node_data
 
 _HELP = """Prints the node as gpustow reads it: GPUs, MIG devices, links, and what could not be read.
 
-Reads this machine's driver, or a node model. Attach the output to a bug report; with -o node-model it is a file that
-makes any machine simulate this one.
+Reads this machine's driver, where the environment and the configuration file of `gpustow plugin` say that it is, or a
+node model. Attach the output to a bug report; with -o node-model it is a file that makes any machine simulate this one.
 
 \b
 Examples:
@@ -55,7 +55,8 @@ def inspect(
     output: Annotated[Output, typer.Option("--output", "-o", help="How the node is written.")] = Output.TABLE,
 ) -> None:
     """The command."""
-    node = reader_maker(node_model, os.environ, system_root)(Config()).read()
+    config = Config() if node_model is not None else load_config({}, os.environ).config
+    node = reader_maker(node_model, os.environ, system_root)(config).read()
     sys.stdout.write(_written(node, output))
 
 
