@@ -75,8 +75,9 @@ def resolve_platform(
 def not_found(resolution: Resolution) -> str:
     """The sentence for an operator on whose machine no platform was found."""
     return (
-        f"there is no NVIDIA driver to read: NVML library not found, platform unknown ({LIBRARY} comes with the driver: "
-        f"is the runtimeClass nvidia, or the driver's root mounted and named?); tried {'; '.join(resolution.tried)}"
+        "there is no NVIDIA driver to read: NVML library not found, platform unknown "
+        f"({LIBRARY} comes with the driver: is the runtimeClass nvidia, or the driver's root mounted and named?); "
+        f"tried {'; '.join(resolution.tried)}"
     )
 
 
