@@ -22,6 +22,7 @@ from gpustow.errors import GpustowError
 COMMANDS = {
     "plugin": "gpustow.cli.plugin",
     "simulate": "gpustow.cli.simulate",
+    "explain": "gpustow.cli.explain",
     "inspect": "gpustow.cli.inspect",
     "models": "gpustow.cli.models",
 }

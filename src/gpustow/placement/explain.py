@@ -26,9 +26,25 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuView:
+    """A GPU as the decision saw it, must-include's devices in use: free slots, slots in use, and the loads.
+
+    `load` and `load_after` are over all resources of the card.
+    """
+
+    index: int
+    free: int
+    in_use: int
+    takes: int
+    load: Fraction
+    load_after: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """The winner, the next best answer (None if there is no other), the line that decided, and a sentence."""
 
+    gpus: tuple[GpuView, ...]
     winner: Candidate
     runner_up: Candidate | None
     decided_by: str | None
@@ -54,7 +70,7 @@ class Decision:
         sentence = f"{self.policy.name.value} takes {self._text(self.counts)}"
         other = second_best(self.policy, state, self.counts)
         if other is None:
-            return Explanation(winner, None, None, f"{sentence}; no other answer is possible.")
+            return Explanation(self._gpus(), winner, None, None, f"{sentence}; no other answer is possible.")
         next_best = measure.value(state, other)
         line = measure.lines[at := deciding_line(measure.lines, best, next_best)]
         if line is COUNTS:
@@ -62,7 +78,23 @@ class Decision:
         else:
             mine, theirs = self._phrases(line, best[at], next_best[at])
             sentence += f", which {mine}; the next best, {self._text(other)}, {theirs}."
-        return Explanation(winner, self._candidate(measure, other, next_best), line.name, sentence)
+        runner_up = self._candidate(measure, other, next_best)
+        return Explanation(self._gpus(), winner, runner_up, line.name, sentence)
+
+    def _gpus(self) -> tuple[GpuView, ...]:
+        """Every GPU of the resource."""
+        state = self.state
+        return tuple(
+            GpuView(
+                index=index,
+                free=state.free[at],
+                in_use=state.taken[at],
+                takes=self.counts[at],
+                load=Fraction(state.used[at], state.denominator),
+                load_after=Fraction(state.used[at] + self.counts[at] * state.step[at], state.denominator),
+            )
+            for at, index in enumerate(self.gpu_indices)
+        )
 
     def _candidate(self, measure: Measure, counts: Counts, objective: Objective) -> Candidate:
         """An answer with its values by the names of the lines."""

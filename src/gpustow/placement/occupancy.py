@@ -6,10 +6,13 @@ only withheld, for example for its NUMA node. Whoever knows says so here; what i
 resources hold nothing, and healthy devices that are not offered are in use.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Self
+
+from gpustow.resources.device import Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +25,19 @@ class Occupancy:
 
     others: Mapping[int, Fraction] = field(default_factory=dict)
     in_use: AbstractSet[str] | None = None
+
+    @classmethod
+    def seen(cls, resource: Resource, resources: Iterable[Resource], held: Mapping[str, AbstractSet[str]]) -> Self:
+        """For `resource`, when all ids in use are known: `held` has them by the name of their resource.
+
+        Ids that a resource does not have are passed over; sick devices hold nothing.
+        """
+        others: dict[int, Fraction] = {}
+        for other in resources:
+            if other.name == resource.name:
+                continue
+            for id_ in held.get(other.name, ()):
+                device = other.by_id.get(id_)
+                if device is not None and device.healthy:
+                    others[device.gpu_index] = others.get(device.gpu_index, Fraction(0)) + device.share
+        return cls(others, held.get(resource.name, frozenset()))

@@ -1,0 +1,198 @@
+"""`gpustow explain`: which devices a request would get, and why, from a node, a configuration and what is in use."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from gpustow.cli.nodepicture import columns
+from gpustow.cli.options import HELP_FLAGS, NodeModelName, SystemRoot
+from gpustow.cli.question import Question, Questioned, answer_data
+from gpustow.cli.reader import reader_maker
+from gpustow.config import Config, load_config
+from gpustow.errors import InfeasibleRequest, InputFileError, NoDevicesError, Problem, UsageError
+from gpustow.hardware.node import Node
+from gpustow.placement import Placement, Policy
+from gpustow.placement.explain import Explanation
+from gpustow.placement.policy import SHARED_POLICIES
+from gpustow.plugin.placementpolicy import policy_of
+from gpustow.resources import build_catalog
+from gpustow.resources.device import REPLICA_SEPARATOR, Resource
+from gpustow.simulation.scenario import default_flags
+
+_HELP = """Says which devices a request would get, and why: the policy's objective, and the next best answer.
+
+Asks the same code as the plugin, about this machine or a node model. Devices are named by id, or by index: 3 for a GPU,
+3:1 for a MIG device, 3::0 for a replica; several in one option are separated by commas. With --batch, questions are
+read from stdin, one JSON object a line with size, offered, must_include, policy and in_use, and answered one a line.
+
+\b
+Examples:
+  gpustow explain --node-model dgx-1-v100 --size 2
+  gpustow explain --node-model a100-4-mig-5 --policy packed --in-use 2:0,3:0
+  gpustow explain --node-model t4-4 --config sharing.yaml --size 2 -o json
+  gpustow explain --node-model t4-4 --batch < questions.jsonl
+"""
+
+
+class Output(StrEnum):
+    """The forms of an answer."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def prepare(words: Sequence[str]) -> Sequence[str]:
+    """The words after the command's name, as they are."""
+    return words
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("explain", help=_HELP, context_settings=HELP_FLAGS)(explain)
+
+
+def _devices(flag: str, meaning: str) -> object:
+    return typer.Option(flag, metavar="DEVICE,...", help=meaning)
+
+
+def explain(
+    *,
+    node_model: NodeModelName = None,
+    system_root: SystemRoot = "/",
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="The plugin's configuration file, v1. Where not given: its defaults, with MIG devices served.",
+        ),
+    ] = None,
+    resource: Annotated[
+        str | None, typer.Option("--resource", metavar="NAME", help="The resource asked for, if there are several.")
+    ] = None,
+    size: Annotated[int, typer.Option("--size", help="How many devices are asked for.")] = 1,
+    policy: Annotated[
+        str | None, typer.Option("--policy", metavar="NAME", help="Takes the place of the configured policy.")
+    ] = None,
+    in_use: Annotated[list[str] | None, _devices("--in-use", "Devices in use, of any resource of the node.")] = None,
+    offered: Annotated[
+        list[str] | None,
+        _devices("--offered", "What kubelet offers. Where not given: all healthy devices that are not in use."),
+    ] = None,
+    must_include: Annotated[
+        list[str] | None, _devices("--must-include", "Devices that the answer has to hold.")
+    ] = None,
+    batch: Annotated[bool, typer.Option("--batch", help="Answer questions from stdin, JSON lines.")] = False,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How the answer is written.")] = Output.TABLE,
+) -> None:
+    """The command."""
+    node = reader_maker(node_model, os.environ, system_root)(Config()).read()
+    flags = default_flags(node) if config is None else {"config-file": config}
+    settings = load_config(flags, {}).config
+    resources = build_catalog(node, settings).resources
+    asked = _resource(resource, resources, node)
+    questioned = Questioned(asked, resources, node.links, _policies(asked, settings))
+    if batch:
+        _answer_lines(questioned)
+        return
+    question = Question(size, _names(offered), _names(must_include) or (), policy, _names(in_use))
+    placement = questioned.answer(question)
+    if output is Output.JSON:
+        sys.stdout.write(json.dumps({"resource": asked.name, **answer_data(placement)}, indent=2) + "\n")
+    else:
+        sys.stdout.write("\n".join(_table(asked, placement)) + "\n")
+
+
+def _names(words: Sequence[str] | None) -> list[str] | None:
+    """The names in options that hold several, separated by commas."""
+    return None if words is None else [name for word in words for name in word.split(",") if name]
+
+
+def _resource(name: str | None, resources: Sequence[Resource], node: Node) -> Resource:
+    """The resource that is asked for; the first one where none is named."""
+    served = [resource for resource in resources if resource.devices]
+    if not served:
+        raise NoDevicesError(f"node {node.name} has no devices to serve")
+    if name is None:
+        return served[0]
+    for resource in served:
+        if name in {resource.name, resource.name.partition("/")[2]}:
+            return resource
+    known = ", ".join(resource.name for resource in served)
+    raise UsageError(f"node {node.name} has no resource {name!r}", advice=f"Choose one of {known}.")
+
+
+def _policies(resource: Resource, config: Config) -> dict[str | None, Policy]:
+    """The policies that a question can name, each with the rule of the resource, and the configured one for None."""
+    configured = policy_of(resource.name, config)
+    named: dict[str | None, Policy] = {
+        name: configured if name == configured.name.value else Policy.named(name, rule=configured.rule)
+        for name in SHARED_POLICIES
+    }
+    return named | {None: configured}
+
+
+def _answer_lines(questioned: Questioned) -> None:
+    """Answer each line of stdin on a line of stdout; at the end, raise InputFileError for those that are none."""
+    problems: list[Problem] = []
+    for number, line in enumerate(sys.stdin, 1):
+        if not line.strip():
+            continue
+        try:
+            answer = answer_data(questioned.answer(Question.parse(json.loads(line))))
+        except InfeasibleRequest as error:
+            answer = {"error": error.message}
+        except (ValueError, UsageError) as error:
+            message = error.message if isinstance(error, UsageError) else f"it is not JSON: {error}"
+            problems.append(Problem(f"line {number}", message))
+            answer = {"error": message}
+        sys.stdout.write(json.dumps(answer) + "\n")
+    if problems:
+        raise InputFileError("stdin", problems)
+
+
+def _table(resource: Resource, placement: Placement) -> Iterator[str]:
+    """The answer for people: each GPU, each line of the objective, the devices, and the sentence."""
+    explanation = placement.explanation()
+    yield columns([("GPU", "FREE", "IN USE", "LOAD", "TAKES", "LOAD AFTER"), *_gpu_rows(explanation)])
+    yield ""
+    yield columns([("OBJECTIVE", "ANSWER", "NEXT BEST", ""), *_line_rows(explanation)])
+    yield ""
+    yield f"{resource.name}: {', '.join(_shortened(placement.device_ids)) or 'nothing'}"
+    yield explanation.sentence
+    if not placement.exact:
+        yield "There are too many answers to weigh them all: this is the best one that was found."
+
+
+def _shortened(ids: Sequence[str]) -> Iterator[str]:
+    """The ids, replicas of one device that follow each other as `<uuid>::0-7`."""
+    start = 0
+    while start < len(ids):
+        uuid, separator, first = ids[start].partition(REPLICA_SEPARATOR)
+        stop = start + 1
+        while first.isdigit() and stop < len(ids) and ids[stop] == f"{uuid}{separator}{int(first) + stop - start}":
+            stop += 1
+        yield ids[start] if stop == start + 1 else f"{ids[start]}-{int(first) + stop - start - 1}"
+        start = stop
+
+
+def _gpu_rows(explanation: Explanation) -> Iterator[Sequence[str]]:
+    for gpu in explanation.gpus:
+        numbers = (gpu.index, gpu.free, gpu.in_use, gpu.load, gpu.takes or "-", gpu.load_after)
+        yield [str(number) for number in numbers]
+
+
+def _line_rows(explanation: Explanation) -> Iterator[Sequence[str]]:
+    other = explanation.runner_up
+    for name, value in explanation.winner.objective.items():
+        theirs = "-" if other is None else _shown(other.objective[name])
+        yield name, _shown(value), theirs, "decided" if name == explanation.decided_by else ""
+
+
+def _shown(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

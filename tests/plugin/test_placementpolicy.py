@@ -1,0 +1,30 @@
+"""The policy of a resource, from the setting for all and the section for one."""
+
+import pytest
+
+from gpustow.config import Config
+from gpustow.config.placement import ResourcePlacement
+from gpustow.placement import Policy
+from gpustow.placement.policy import SHARED_POLICIES, Rule
+from gpustow.plugin.placementpolicy import policy_of
+
+NAME = "nvidia.com/gpu.shared"
+
+
+@pytest.mark.parametrize(
+    ("entry", "policy"),
+    [
+        (ResourcePlacement("nvidia.com/gpu", policy="packed"), Policy.named("spread")),
+        (ResourcePlacement(NAME, policy="packed", cap=2), Policy.named("packed", cap=2)),
+        (ResourcePlacement(NAME, distinct=True), Policy.named("spread", rule=Rule.DISTINCT)),
+        (ResourcePlacement(NAME, together=True), Policy.named("spread", rule=Rule.TOGETHER)),
+    ],
+)
+def test_an_entry_names_what_is_different_for_its_resource(entry: ResourcePlacement, policy: Policy) -> None:
+    assert policy_of(NAME, Config(shared_devices_allocation_policy="spread", placement=(entry,))) == policy
+
+
+def test_the_configuration_knows_the_policies_that_there_are() -> None:
+    from gpustow.config.strategies import SHARED_POLICIES as CONFIGURED  # noqa: PLC0415 - two tables of one name
+
+    assert CONFIGURED == SHARED_POLICIES
