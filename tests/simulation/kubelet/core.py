@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from random import Random
 
+from gpustow.errors import AdmissionError
 from gpustow.simulation.kubelet.admission import HintProvider, TopologyManager
 from gpustow.simulation.kubelet.answer import ContainerAnswer
 from gpustow.simulation.kubelet.behaviour import DEFAULT_BEHAVIOUR, Behaviour
@@ -143,9 +144,21 @@ class Core:
         return endpoint
 
     async def admit(self, pod: Pod) -> None:
-        await self.topology.admit(pod)
+        """Admits a pod; it is active from the start, and not any more if it is refused."""
+        self.activate(pod)
+        try:
+            await self.topology.admit(pod)
+        except AdmissionError:
+            self.active.remove(pod.uid)
+            raise
+
+    def activate(self, pod: Pod) -> None:
         if pod.uid not in self.active:
             self.active.append(pod.uid)
+
+    def lose(self, resource: str = THING) -> None:
+        """The plugin that speaks for the resource is lost."""
+        self.manager.disconnected(resource, self.manager.state.plugins[resource].endpoint)
 
     def held(self, pod: Pod, container: str = "main", resource: str = THING) -> AbstractSet[str]:
         return self.manager.state.holdings.ids(pod.uid, container, resource) or frozenset()

@@ -50,6 +50,17 @@ def test_a_conflict_tells_what_was_kept_and_what_was_dropped() -> None:
     assert conflicts == (Conflict("env", "K", "1", "2"),)
 
 
+def test_of_mounts_and_device_nodes_only_host_paths_can_conflict() -> None:
+    first = ContainerAnswer(mounts=(Mount("/c", "/h"),), devices=(DeviceNode("/d", "/h", "r"),))
+    second = ContainerAnswer(mounts=(Mount("/c", "/h", read_only=True),), devices=(DeviceNode("/d", "/h", "rwm"),))
+    assert merge([first, second]) == (first, ())
+
+
+def test_a_target_that_comes_twice_in_one_answer_is_mounted_once() -> None:
+    merged, conflicts = merge([ContainerAnswer(mounts=(Mount("/c", "/1"), Mount("/c", "/2")))])
+    assert (merged.mounts, conflicts) == ((Mount("/c", "/1"),), (Conflict("mount", "/c", "/1", "/2"),))
+
+
 def test_cdi_names_are_made_unique_in_their_order() -> None:
     merged, conflicts = merge([ContainerAnswer(cdi_devices=("b", "a", "b")), ContainerAnswer(cdi_devices=("a", "c"))])
     assert (merged.cdi_devices, conflicts) == (("b", "a", "c"), ())

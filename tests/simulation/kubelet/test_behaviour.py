@@ -15,10 +15,12 @@ FIRST: dict[str, int] = {
     "sidecars_keep_devices": 29,
     "lists_active_pods_only": 34,
     "serves_get": 34,
-    "allocatable_is_healthy": 36,
     "narrows_hint_scan": 36,
     "reports_device_health": 36,
+    "tells_devices_by_resource": 37,
 }
+
+UNTIL_1_31 = ("readmits_finished_pods", "keeps_last_admitted_pod")
 
 
 @pytest.mark.parametrize(("switch", "minor"), FIRST.items())
@@ -27,9 +29,10 @@ def test_a_switch_turns_with_its_version(switch: str, minor: int) -> None:
     assert getattr(Behaviour.of(f"1.{minor}"), switch) is True
 
 
-def test_finished_pods_are_readmitted_until_1_31() -> None:
-    assert Behaviour.of("1.31").readmits_finished_pods
-    assert not Behaviour.of("1.32").readmits_finished_pods
+@pytest.mark.parametrize("switch", UNTIL_1_31)
+def test_a_habit_ends_with_1_32(switch: str) -> None:
+    assert getattr(Behaviour.of("1.31"), switch) is True
+    assert getattr(Behaviour.of("1.32"), switch) is False
 
 
 def test_connections_are_told_apart_by_identity_then_by_resource_then_by_socket() -> None:
@@ -44,7 +47,7 @@ def test_connections_are_told_apart_by_identity_then_by_resource_then_by_socket(
 
 def test_every_switch_is_tested_here() -> None:
     switches = {field.name for field in dataclasses.fields(Behaviour)}
-    assert switches == {*FIRST, "readmits_finished_pods", "connections"}
+    assert switches == {*FIRST, *UNTIL_1_31, "connections"}
 
 
 def test_the_default_is_1_36() -> None:

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from gpustow.simulation.kubelet import Behaviour, EmbeddedKubelet
-from tests.simulation.kubelet.core import THING
+from tests.simulation.kubelet.core import THING, wanting
 from tests.simulation.kubelet.fakeplugin import FakePlugin, devices, until
 
 VERSIONS = ["1.24", "1.36", "1.37"]
@@ -41,15 +41,56 @@ async def test_the_end_of_the_old_stream_disconnects_the_new_plugin_from_1_25_to
                 assert kubelet.capacity() == {THING: 2}
 
 
-@pytest.mark.parametrize("version", ["1.36", "1.37"])
-async def test_the_same_socket_name_is_unsafe_in_both(version: str, directory: Path, random: Random) -> None:
-    async with kubelet_of(version, directory, random) as kubelet:
-        plugin = FakePlugin(THING, kubelet.plugin_directory, devices("d0"), list_at_once=True)
+async def test_on_the_same_socket_the_end_of_the_old_stream_disconnects_the_new_plugin_until_1_36(
+    directory: Path, random: Random
+) -> None:
+    async with kubelet_of("1.36", directory, random) as kubelet:
+        plugin = FakePlugin(THING, kubelet.plugin_directory, devices("d0"))
         async with plugin:
             await kubelet.wait_for(THING)
             await plugin.register()
             await kubelet.wait_until(lambda: plugin.open_streams == 2)
             plugin.end_one_stream()
+            await kubelet.wait_until(lambda: kubelet.allocatable() == {THING: 0})
+
+
+async def test_on_the_same_socket_the_second_registration_is_refused_from_1_37_on_and_the_first_is_lost_sight_of(
+    directory: Path, random: Random
+) -> None:
+    async with kubelet_of("1.37", directory, random) as kubelet:
+        plugin = FakePlugin(THING, kubelet.plugin_directory, devices("d0"))
+        async with plugin:
+            await kubelet.wait_for(THING)
+            with pytest.raises(grpc.aio.AioRpcError, match=f"device plugin already connected: {plugin.socket}"):
+                await plugin.register()
+            plugin.end_streams()
+            await settle(plugin)
+            assert kubelet.allocatable() == {THING: 1}
+            with pytest.raises(grpc.aio.AioRpcError, match="device plugin already connected"):
+                await plugin.register()
+            await kubelet.restart()
+            await plugin.stop()
+            await plugin.serve()
+            await plugin.register()
+            await kubelet.wait_for(THING)
+
+
+async def test_from_1_37_on_another_instance_takes_over_when_the_one_that_speaks_is_lost(
+    directory: Path, random: Random
+) -> None:
+    async with kubelet_of("1.37", directory, random) as kubelet:
+        old = FakePlugin(THING, kubelet.plugin_directory, devices("d0 d1"), endpoint="old.sock")
+        new = FakePlugin(THING, kubelet.plugin_directory, devices("d0 d1"), endpoint="new.sock")
+        async with old, new:
+            await kubelet.wait_until(lambda: old.open_streams == new.open_streams == 1)
+            await kubelet.admit(wanting("a", 1))
+            assert (old.allocations, new.allocations) == ([], [("d0",)])
+            new.end_streams()
+            await settle(new)
+            assert kubelet.allocatable() == {THING: 2}
+            await kubelet.admit(wanting("b", 1))
+            assert old.allocations == [("d1",)]
+            old.end_streams()
             await kubelet.wait_until(lambda: kubelet.allocatable() == {THING: 0})
 
 

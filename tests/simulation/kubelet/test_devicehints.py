@@ -38,7 +38,7 @@ async def test_a_forgotten_resource_that_somebody_holds_is_still_looked_at(scope
     core = core_with(scope)
     core.plug(listed("d0 d1", (0,)))
     await core.admit(wanting("a", 1))
-    core.manager.disconnected(THING)
+    core.lose()
     core.clock.now += 301
     core.manager.quantities()
     assert hints(core, wanting("b", 1)) == {THING: ()}

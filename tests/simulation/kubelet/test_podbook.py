@@ -23,7 +23,7 @@ def test_a_pod_is_active_from_its_admission_to_its_end() -> None:
     book = PodBook()
     book.create(A)
     assert book.record("default", "a").status == PodStatus(Phase.PENDING)
-    assert book.active() == book.pods() == []
+    assert book.active() == book.pods() == [A]
     book.run(A)
     assert book.active() == book.pods() == [A]
     assert book.active_uids() == ["uid-a"]

@@ -1,5 +1,6 @@
 """PodResources over its socket: what is listed, how, and what a List does to the device manager."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from gpustow.kubelet.protocol.services import PodResourcesCalls, unix_channel
 from gpustow.simulation.kubelet import Behaviour, Container, EmbeddedKubelet, Pod
 from gpustow.simulation.kubelet.behaviour import DEFAULT_BEHAVIOUR
 from tests.simulation.kubelet.core import THING, FakeClock, Nodes, wanting
-from tests.simulation.kubelet.fakeplugin import FakePlugin, device, devices
+from tests.simulation.kubelet.fakeplugin import FakePlugin, device, devices, until
 
 Shown = list[tuple[str, tuple[str, ...], Nodes]]
 
@@ -158,14 +159,22 @@ async def test_get_allocatable_is_disabled_until_1_22(directory: Path, random: R
             await allocatable(calls)
 
 
-@pytest.mark.parametrize(("version", "ids"), [("1.35", ["d0", "d1"]), ("1.36", ["d0"])])
-async def test_get_allocatable_names_unhealthy_devices_until_1_35(
-    version: str, ids: list[str], directory: Path, random: Random
-) -> None:
-    layout = [device("d0"), device("d1", None, "Unhealthy")]
-    async with node(directory, random, layout, Behaviour.of(version)) as (kubelet, _, calls):
+async def test_get_allocatable_names_the_healthy_devices_taken_or_not(directory: Path, random: Random) -> None:
+    layout = [device("d0"), device("d1", None, "Unhealthy"), device("d2")]
+    async with node(directory, random, layout) as (kubelet, _, calls):
         await kubelet.admit(wanting("a", 1))
-        assert [device_ids[0] for _, device_ids, _ in await allocatable(calls)] == ids
+        assert [device_ids[0] for _, device_ids, _ in await allocatable(calls)] == ["d0", "d2"]
+
+
+async def test_a_pod_that_is_being_admitted_is_listed_with_what_it_has_so_far(directory: Path, random: Random) -> None:
+    async with node(directory, random, devices("d0 d1")) as (kubelet, plugin, calls):
+        plugin.hold_allocate = asyncio.Event()
+        admission = asyncio.create_task(kubelet.admit(wanting("a", 1)))
+        await until(lambda: plugin.allocations)
+        assert await listed_pods(calls) == {"a": {"main": []}}
+        plugin.hold_allocate.set()
+        await admission
+        assert await listed_pods(calls) == {"a": {"main": [(THING, ("d0",), None)]}}
 
 
 async def test_get_allocatable_has_an_entry_a_node_and_none_for_an_empty_topology(

@@ -178,6 +178,7 @@ async def test_pod_scope_gives_hints_from_the_union_of_all_containers() -> None:
 async def test_the_admission_of_an_init_container_fills_the_pool_anew() -> None:
     after = (await before("none")).restart(running=[])
     after.plug(LAYOUT)
+    after.activate(B)
     await after.manager.allocate(B, B.init_containers[0])
     more = Pod("b", containers=(Container("more", {THING: 2}),), init_containers=B.init_containers, uid="uid-b")
     await after.manager.allocate(more, more.containers[0])

@@ -59,7 +59,7 @@ async def test_a_device_that_comes_back_has_the_status_written() -> None:
 
 async def test_the_loss_of_a_plugin_does_not_show() -> None:
     core = await holding()
-    core.manager.disconnected(THING)
+    core.lose()
     assert core.manager.health_updates.take() == set()
     assert health(core) == {"main": (ResourceStatus(THING, {"d0": "Healthy"}),)}
 
@@ -74,17 +74,6 @@ async def test_only_app_containers_are_covered() -> None:
     )
     await core.admit(pod)
     assert set(device_health(core.manager.state, pod)) == {"app"}
-
-
-async def test_a_change_is_told_to_the_first_pod_that_holds_the_id_even_of_another_resource() -> None:
-    core = Core()
-    core.plug(listed("same"), resource="example.com/other")
-    core.plug(listed("same"))
-    await core.admit(wanting("other", 1, "example.com/other"))
-    await core.admit(wanting("a", 1))
-    core.manager.health_updates.take()
-    core.manager.listed(THING, listed("same", None, "Unhealthy"))
-    assert core.manager.health_updates.take() == {"uid-other"}
 
 
 def test_a_hundred_updates_wait_and_what_comes_on_top_is_dropped() -> None:

@@ -63,8 +63,9 @@ async def test_without_the_check_a_pool_device_of_a_forgotten_plugin_has_nobody_
     core = core_of("1.26")
     core.plug(listed("d0"))
     pod = Pod("a", containers=(Container("app", {THING: 1}),), init_containers=(Container("init", {THING: 1}),))
+    core.activate(pod)
     await core.manager.allocate(pod, pod.init_containers[0])
-    core.manager.disconnected(THING)
+    core.lose()
     core.clock.now += 301
     core.manager.quantities()
     with pytest.raises(AdmissionError, match=f"unknown Device Plugin {THING}"):
@@ -88,6 +89,32 @@ async def test_app_containers_got_the_devices_of_a_sidecar(version: str, *, shar
     pod = Pod("a", containers=(Container("app", {THING: 1}),), init_containers=(sidecar,))
     await core.admit(pod)
     assert (core.held(pod, "app") == core.held(pod, "sidecar")) is shared
+
+
+@pytest.mark.parametrize(("version", "holder"), [("1.36", "uid-other"), ("1.37", "uid-a")])
+async def test_a_change_of_health_was_told_to_whoever_held_a_device_of_that_id(version: str, holder: str) -> None:
+    core = core_of(version)
+    core.plug(listed("same"), resource="example.com/other")
+    core.plug(listed("same"))
+    await core.admit(wanting("other", 1, "example.com/other"))
+    await core.admit(wanting("a", 1))
+    core.manager.health_updates.take()
+    core.manager.listed(THING, listed("same", None, "Unhealthy"))
+    assert core.manager.health_updates.take() == {holder}
+
+
+@pytest.mark.parametrize(("version", "held"), [("1.31", {"d0"}), ("1.32", set())])
+async def test_the_pod_that_was_admitted_last_kept_its_devices_until_the_next_one_came(
+    version: str, held: set[str]
+) -> None:
+    core = core_of(version)
+    core.plug(listed("d0"))
+    await core.admit(wanting("a", 1))
+    core.active.clear()
+    core.manager.collect()
+    assert core.held(wanting("a", 1)) == held
+    await core.admit(wanting("b", 1))
+    assert core.held(wanting("b", 1)) == {"d0"}
 
 
 @pytest.mark.parametrize(("version", "hints"), [("1.35", "1P 01"), ("1.36", "1P")])

@@ -7,7 +7,6 @@ log line; which resource comes first is arbitrary. CDI names are made unique, no
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from gpustow.kubelet.protocol import deviceplugin_v1beta1_pb2 as wire
 
@@ -70,7 +69,10 @@ class ContainerAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two resources of one container that disagree about `key`: `kept` is what the container gets."""
+    """Two resources of one container that disagree about `key`: `kept` is what the container gets.
+
+    Of mounts and device nodes only the host paths are compared.
+    """
 
     kind: str
     key: str
@@ -80,29 +82,40 @@ class Conflict:
 
 def merge(answers: Iterable[ContainerAnswer]) -> tuple[ContainerAnswer, tuple[Conflict, ...]]:
     """The edits of a container from the answers for its resources, in the order in which kubelet looks at them."""
-    envs: dict[str, str] = {}
-    mounts: dict[str, Mount] = {}
-    devices: dict[str, DeviceNode] = {}
-    annotations: dict[str, str] = {}
-    cdi_devices: dict[str, None] = {}
-    conflicts: list[Conflict] = []
+    merged = _Merge()
     for answer in answers:
-        conflicts += _add("env", envs, answer.envs)
-        conflicts += _add("mount", mounts, {mount.container_path: mount for mount in answer.mounts})
-        conflicts += _add("device", devices, {device.container_path: device for device in answer.devices})
-        conflicts += _add("annotation", annotations, answer.annotations)
-        cdi_devices.update(dict.fromkeys(answer.cdi_devices))
-    merged = ContainerAnswer(envs, tuple(mounts.values()), tuple(devices.values()), annotations, tuple(cdi_devices))
-    return merged, tuple(conflicts)
+        merged.add(answer)
+    return merged.result(), tuple(merged.conflicts)
 
 
-Value = TypeVar("Value", str, Mount, DeviceNode)
+class _Merge:
+    """What has been merged so far."""
 
+    def __init__(self) -> None:
+        self.conflicts: list[Conflict] = []
+        self._envs: dict[str, str] = {}
+        self._mounts: dict[str, Mount] = {}
+        self._devices: dict[str, DeviceNode] = {}
+        self._annotations: dict[str, str] = {}
+        self._cdi_devices: dict[str, None] = {}
 
-def _add(kind: str, into: dict[str, Value], more: Mapping[str, Value]) -> list[Conflict]:
-    conflicts = []
-    for key, value in more.items():
-        kept = into.setdefault(key, value)
-        if kept != value:
-            conflicts.append(Conflict(kind, key, str(kept), str(value)))
-    return conflicts
+    def add(self, answer: ContainerAnswer) -> None:
+        for key, value in answer.envs.items():
+            self._check("env", key, self._envs.setdefault(key, value), value)
+        for mount in answer.mounts:
+            kept = self._mounts.setdefault(mount.container_path, mount)
+            self._check("mount", mount.container_path, kept.host_path, mount.host_path)
+        for device in answer.devices:
+            known = self._devices.setdefault(device.container_path, device)
+            self._check("device", device.container_path, known.host_path, device.host_path)
+        for key, value in answer.annotations.items():
+            self._check("annotation", key, self._annotations.setdefault(key, value), value)
+        self._cdi_devices.update(dict.fromkeys(answer.cdi_devices))
+
+    def _check(self, kind: str, key: str, kept: str, wanted: str) -> None:
+        if kept != wanted:
+            self.conflicts.append(Conflict(kind, key, kept, wanted))
+
+    def result(self) -> ContainerAnswer:
+        mounts, devices = tuple(self._mounts.values()), tuple(self._devices.values())
+        return ContainerAnswer(self._envs, mounts, devices, self._annotations, tuple(self._cdi_devices))

@@ -4,9 +4,7 @@ Each switch names one habit that a plugin or its test can see, with the version 
 sets them all; `dataclasses.replace` turns one. Fixes that came with a patch release count for the minor version after
 it.
 
-Two of the numbers are not certain. The narrowed hint scan (kubernetes#138244) was seen in a 1.36.2 that carries
-backports and may be absent from the plain one. Which lists count while two instances of a plugin overlap is not known
-for 1.37; here every list does, as before.
+The sources of 1.23, 1.24, 1.27, 1.31 to 1.37 have been read for the switches.
 """
 
 from dataclasses import dataclass
@@ -26,7 +24,8 @@ class Connections(Enum):
     BY_RESOURCE = "resource"
     """1.25 to 1.36: whatever plugin the resource has now is disconnected (kubernetes#127803)."""
     BY_SOCKET = "socket"
-    """1.37: the one with that socket; instances with different sockets overlap safely (kubernetes#135437)."""
+    """1.37: the one with that socket; instances with different sockets overlap safely, another instance takes over, and
+    a second one on the same socket is refused (kubernetes#135437)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,19 +51,22 @@ class Behaviour:
     containers got them as well."""
     readmits_finished_pods: bool = False
     """Until 1.31 pods that had ended went through admission again when kubelet started, and could fail in it."""
+    keeps_last_admitted_pod: bool = False
+    """Until 1.31 the pod that was admitted last kept its devices, even if it had gone, until the next one came."""
     lists_active_pods_only: bool = True
     """1.34: PodResources List leaves out pods that have ended (kubernetes#132028)."""
     serves_get: bool = True
     """1.34: PodResources Get. Before, it needs a gate and answers that it is disabled."""
     serves_allocatable: bool = True
     """1.23: PodResources GetAllocatableResources. Before, it needs a gate and answers that it is disabled."""
-    allocatable_is_healthy: bool = True
-    """1.36: GetAllocatableResources names healthy devices. Before, all of them (kubernetes#104122)."""
     narrows_hint_scan: bool = True
-    """1.36 with backports, 1.37: hints are made over the NUMA nodes that carry devices. Before, over all nodes of the
+    """1.36 (a patch release): hints are made over the NUMA nodes that carry devices. Before, over all nodes of the
     machine (kubernetes#138244)."""
     reports_device_health: bool = True
     """1.36: pod status shows the health of devices (KEP-4680). Before, behind a gate."""
+    tells_devices_by_resource: bool = False
+    """1.37: a change of health is told to the pod that holds that device of that resource. Before, to the first pod
+    that holds a device of that id, of whatever resource."""
 
     @classmethod
     def of(cls, version: str) -> "Behaviour":
@@ -74,15 +76,9 @@ class Behaviour:
         def since(minor: int) -> bool:
             return number >= (1, minor)
 
-        by_socket, by_resource = since(37), since(25)
+        connections = Connections.BY_SOCKET if since(37) else Connections.BY_RESOURCE
         return cls(
-            connections=(
-                Connections.BY_SOCKET
-                if by_socket
-                else Connections.BY_RESOURCE
-                if by_resource
-                else Connections.BY_IDENTITY
-            ),
+            connections=connections if since(25) else Connections.BY_IDENTITY,
             connects_in_register=since(25),
             empty_topology_is_none=since(26),
             checks_held_devices=since(27),
@@ -90,12 +86,13 @@ class Behaviour:
             passes_cdi_devices=since(29),
             sidecars_keep_devices=since(29),
             readmits_finished_pods=not since(32),
+            keeps_last_admitted_pod=not since(32),
             lists_active_pods_only=since(34),
             serves_get=since(34),
             serves_allocatable=since(23),
-            allocatable_is_healthy=since(36),
             narrows_hint_scan=since(36),
             reports_device_health=since(36),
+            tells_devices_by_resource=since(37),
         )
 
 

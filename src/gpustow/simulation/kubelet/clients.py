@@ -7,8 +7,9 @@ live on. What happens when the old stream ends is where versions differ (`Connec
 * 1.25 to 1.36: the table knows plugins by resource alone. The end of the old stream looks up the resource, finds the
   new plugin, and disconnects that: allocatable falls to 0 and stays there (kubernetes#127803). And if connecting to the
   new plugin fails, the entry is gone, so that nobody ever notices the end of the old one.
-* 1.37: the table knows them by resource and socket. Two instances with different sockets do not disturb each other;
-  with the same socket they still do.
+* 1.37: the table knows them by resource and socket. Instances with different sockets do not disturb each other. One
+  that registers on the socket of one that is still connected is refused, and takes the entry of that one with it: the
+  end of the old stream is never noticed, and nobody can register on that socket again until kubelet restarts.
 """
 
 import asyncio
@@ -25,16 +26,16 @@ from gpustow.simulation.kubelet.pluginclient import PluginClient
 class PluginEvents(Protocol):
     """Who is told about plugins: the device manager."""
 
-    def connected(self, resource: str, endpoint: Endpoint, options: PluginOptions) -> None:
-        """A plugin has connected."""
+    def connected(self, resource: str, endpoint: Endpoint, options: PluginOptions, socket: str) -> None:
+        """A plugin has connected; raises EndpointError if it is refused."""
         ...
 
     def listed(self, resource: str, devices: Iterable[PluginDevice]) -> None:
         """A plugin has sent its list."""
         ...
 
-    def disconnected(self, resource: str, only: Endpoint | None = None) -> None:
-        """A plugin was disconnected; with `only`, if it is still that one."""
+    def disconnected(self, resource: str, endpoint: Endpoint, socket: str) -> None:
+        """A plugin was disconnected."""
         ...
 
 
@@ -76,11 +77,11 @@ class ClientTable:
         try:
             await client.dial()
             options = options or await client.options()
+            self._events.connected(client.resource, client, options, str(client.socket))
         except BaseException:
             self._clients.pop(self._key(client), None)
             await self._close(client)
             raise
-        self._events.connected(client.resource, client, options)
         self._spawn(self._watch(client), f"watch {client.resource}")
 
     def _key(self, client: PluginClient) -> Hashable:
@@ -99,8 +100,7 @@ class ClientTable:
         found = self._clients.pop(self._key(client), None)
         if found is None:
             return
-        only = None if self._behaviour.connections is Connections.BY_RESOURCE else found
-        self._events.disconnected(client.resource, only)
+        self._events.disconnected(client.resource, found, str(found.socket))
         for ended in {client, found}:
             await self._close(ended)
 

@@ -19,6 +19,7 @@ from gpustow.simulation.kubelet.devicehints import DeviceHints
 from gpustow.simulation.kubelet.devices import DeviceTable, PluginDevice
 from gpustow.simulation.kubelet.endpoint import Endpoint, EndpointError, PluginOptions, StoppedEndpoint
 from gpustow.simulation.kubelet.holdings import NO_NODE, Entry, Held, Holdings
+from gpustow.simulation.kubelet.instances import instances
 from gpustow.simulation.kubelet.journal import AllocateCalled, Journal
 from gpustow.simulation.kubelet.pod import Container, Pod
 from gpustow.simulation.kubelet.state import AllocationError, DeviceState, Plugin
@@ -46,8 +47,8 @@ class Quantities:
 class Surroundings:
     """What the device manager is given by the rest of kubelet.
 
-    `active_pods` gives the uids of pods that have not ended; `save` writes the checkpoint; `clock` counts seconds;
-    `numa_nodes` are the machine's.
+    `active_pods` gives the uids of pods that have not ended, also of one that is being admitted; `save` writes the
+    checkpoint; `clock` counts seconds; `numa_nodes` are the machine's.
     """
 
     random: Random
@@ -73,7 +74,8 @@ class DeviceManager:
         self._chooser = Chooser(self.state, surroundings.random, behaviour, surroundings.journal)
         self._hints = DeviceHints(self.state, surroundings.numa_nodes, narrow=behaviour.narrows_hint_scan)
         self._pools: dict[str, dict[str, set[str]]] = {}
-        self._being_admitted: str | None = None
+        self._last_admitted: str | None = None
+        self._instances = instances(self.state, behaviour, surroundings.random)
         self._deleted: set[str] = set()
 
     def restore(self, holdings: Holdings, resources: Iterable[str]) -> None:
@@ -87,26 +89,28 @@ class DeviceManager:
             self.state.table.announce(resource)
             self.state.plugins[resource] = Plugin(StoppedEndpoint(resource), stopped_at=self._around.clock())
 
-    def connected(self, resource: str, endpoint: Endpoint, options: PluginOptions) -> None:
-        """A plugin has registered; it replaces the one before."""
-        self.state.plugins[resource] = Plugin(endpoint, options)
+    def connected(self, resource: str, endpoint: Endpoint, options: PluginOptions, socket: str = "") -> None:
+        """A plugin has registered on a socket; it speaks for the resource from now on.
 
-    def disconnected(self, resource: str, only: Endpoint | None = None) -> None:
-        """A plugin is lost: its devices are unhealthy from now on, and forgotten after the grace.
-
-        With `only`, nothing happens unless that endpoint is still the resource's.
+        From 1.37 on EndpointError is raised if there is one of that resource on that socket.
         """
-        plugin = self.state.plugins.get(resource)
-        if plugin is not None and only in {None, plugin.endpoint}:
+        self._instances.connected(resource, Plugin(endpoint, options), socket)
+
+    def disconnected(self, resource: str, endpoint: Endpoint, socket: str = "") -> None:
+        """The connection to a plugin has ended.
+
+        If it was the resource's, all devices are unhealthy from now on, and are forgotten after the grace.
+        """
+        if self._instances.disconnected(resource, endpoint, socket, self._around.clock()):
             self.state.table.lose(resource)
-            plugin.stopped_at = self._around.clock()
 
     def listed(self, resource: str, devices: Iterable[PluginDevice]) -> None:
         """A plugin has sent its list."""
         changed = self.state.table.replace(resource, devices)
         self._deleted.discard(resource)
         if changed and self._around.behaviour.reports_device_health:
-            holders = self.state.holdings.holders()
+            scope = resource if self._around.behaviour.tells_devices_by_resource else None
+            holders = self.state.holdings.holders(scope)
             pods = {holders[device] for device in changed.intersection(holders)}
             if pods:
                 self.health_updates.offer(pods)
@@ -131,23 +135,23 @@ class DeviceManager:
         return stopped_at is not None and self._around.clock() - stopped_at > STOP_GRACE
 
     def collect(self) -> None:
-        """Strikes the holdings of pods that have ended, but for the one that is being admitted."""
+        """Strikes the holdings of pods that are not active."""
         if not self.sources_ready:
             return
-        gone = self.state.holdings.pods().difference(self._around.active_pods(), {self._being_admitted})
+        gone = self.state.holdings.pods().difference(self._around.active_pods(), {self._last_admitted})
         if gone:
             self.state.holdings.forget_pods(gone)
             self.state.rebuild_in_use()
 
     def hints(self, pod: Pod, container: Container) -> Hints:
         """Topology hints for a container."""
-        self._being_admitted = pod.uid
+        self._remember(pod)
         self.collect()
         return self._hints.for_container(pod, container, self._pools.get(pod.uid, {}))
 
     def pod_hints(self, pod: Pod) -> Hints:
         """Topology hints for a pod."""
-        self._being_admitted = pod.uid
+        self._remember(pod)
         self.collect()
         return self._hints.for_pod(pod)
 
@@ -156,7 +160,7 @@ class DeviceManager:
 
         Raises AllocationError, EndpointError if the plugin refuses, and KubeletPanicError where kubelet crashes.
         """
-        self._being_admitted = pod.uid
+        self._remember(pod)
         self._pools = {pod.uid: self._pools.get(pod.uid, {})}
         pool = self._pools[pod.uid]
         await self._allocate_all(pod, container, pool)
@@ -165,6 +169,11 @@ class DeviceManager:
                 pool.setdefault(resource, set()).update(held.ids)
             elif resource in pool:
                 pool[resource] -= held.ids
+
+    def _remember(self, pod: Pod) -> None:
+        """Until 1.31 the pod that was admitted last is not collected, even if it has gone."""
+        if self._around.behaviour.keeps_last_admitted_pod:
+            self._last_admitted = pod.uid
 
     def _leaves_devices(self, pod: Pod, container: Container) -> bool:
         """Whether later containers of the pod may have what this one has."""
@@ -208,7 +217,7 @@ class DeviceManager:
             self.state.rebuild_in_use()
             raise
         if answer is None:
-            raise AllocationError("no containers return in allocation response")
+            raise AllocationError("no containers return in allocation response ")
         return answer if self._around.behaviour.passes_cdi_devices else replace(answer, cdi_devices=())
 
     def _by_node(self, resource: str, device_ids: Iterable[str]) -> dict[int, tuple[str, ...]]:

@@ -11,7 +11,8 @@ import asyncio
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -27,7 +28,7 @@ from gpustow.simulation.kubelet.devicemanager import DeviceManager
 from gpustow.simulation.kubelet.journal import Journal, Registered
 from gpustow.simulation.kubelet.nodestatus import NodeObject, NodeStatus
 from gpustow.simulation.kubelet.pluginclient import DIAL_TIMEOUT
-from gpustow.simulation.kubelet.pod import AdmittedContainer, AdmittedPod, Container, Pod
+from gpustow.simulation.kubelet.pod import AdmittedPod, Pod
 from gpustow.simulation.kubelet.podbook import Phase, PodBook, PodStatus, Readmission, refused
 from gpustow.simulation.kubelet.run import Cluster, Run, Setup
 from gpustow.simulation.kubelet.sockets import Sockets
@@ -119,7 +120,7 @@ class EmbeddedKubelet:
         await self.stop()
 
     async def start(self) -> tuple[Readmission, ...]:
-        """Starts kubelet and takes the pods that are there through admission again, in random order.
+        """Starts kubelet and takes the pods that are there through admission again.
 
         Raises KubeletDirectoryError if the directory cannot be used, UsageError if kubelet runs already.
         """
@@ -163,14 +164,14 @@ class EmbeddedKubelet:
         return await self.readmit() if readmit else ()
 
     async def readmit(self) -> tuple[Readmission, ...]:
-        """Takes all pods through admission, in random order; after that kubelet's sources are ready.
+        """Takes all pods through admission in the order of their creation; then kubelet's sources are ready.
 
         A pod that is refused has failed. Kubelet 1.31 and older does this to pods that have ended, too.
         """
         run = await self._up()
         book = self._cluster.book
         pods = book.pods() if self._setup.behaviour.readmits_finished_pods else book.active()
-        self._random.shuffle(pods)
+        pods = [pod for pod in pods if book.record(pod.namespace, pod.name).status.phase is not Phase.PENDING]
         async with run.admitting:
             results = [await self._readmit(run, pod) for pod in pods if book.has(pod)]
             run.manager.sources_ready = True
@@ -245,50 +246,44 @@ class EmbeddedKubelet:
         """
         if not pod.uid:
             pod = replace(pod, uid=str(uuid.UUID(int=self._random.getrandbits(128), version=4)))
-        await self._up()
-        self._cluster.book.create(pod)
+        book = self._cluster.book
         try:
             await self._admit_by_some_run(pod)
         except AdmissionError as refusal:
             self._last().forget(pod)
-            self._cluster.book.end(pod, refused(refusal))
+            book.end(pod, refused(refusal))
             raise
-        except BaseException:
-            self._cluster.book.remove(pod.namespace, pod.name)
-            raise
-        self._cluster.book.run(pod)
+        book.run(pod)
         self._running[pod.uid] = pod.lasting()
         self.write_status(pod.namespace, pod.name)
         return self.pod(pod.namespace, pod.name)
 
     async def _admit_by_some_run(self, pod: Pod) -> None:
-        """Until a run has come to a result that it lived to tell."""
-        while True:
-            run = await self._up()
-            try:
+        """Creates the pod and admits it; goes on until a run has come to a result that it lived to tell."""
+        run = await self._up()
+        async with run.admitting:
+            self._cluster.book.create(pod)
+            with self._removed_on_failure(pod):
+                is_told = await _try(run, pod)
+        with self._removed_on_failure(pod):
+            while not is_told:
+                run = await self._up()
                 async with run.admitting:
-                    await run.admit(pod)
-            except AdmissionError:
-                if run.alive:
-                    raise
-            if run.alive:
-                return
+                    is_told = await _try(run, pod)
+
+    @contextmanager
+    def _removed_on_failure(self, pod: Pod) -> Iterator[None]:
+        try:
+            yield
+        except AdmissionError:
+            raise
+        except BaseException:
+            self._cluster.book.remove(pod.namespace, pod.name)
+            raise
 
     def pod(self, namespace: str, name: str) -> AdmittedPod:
         """What a pod's containers have been given; KeyError if there is no such pod."""
-        pod = self._cluster.book.record(namespace, name).pod
-        return AdmittedPod(
-            pod,
-            tuple(self._given(pod, container) for container in pod.containers),
-            tuple(self._given(pod, container) for container in pod.init_containers),
-        )
-
-    def _given(self, pod: Pod, container: Container) -> AdmittedContainer:
-        manager = self.manager
-        held = manager.state.holdings.of_container(pod.uid, container.name)
-        device_ids = {resource: tuple(sorted(held[resource].ids)) for resource in sorted(held)}
-        edits, conflicts = manager.edits(pod.uid, container.name)
-        return AdmittedContainer(container.name, device_ids, edits, conflicts)
+        return self._last().view(self._cluster.book.record(namespace, name).pod)
 
     async def start_container(self, namespace: str, name: str, container: str) -> ContainerAnswer:
         """Starts a container, again if it ran: PreStartContainer is called, and the stored answers are handed out.
@@ -344,3 +339,13 @@ class EmbeddedKubelet:
         for pod in self._cluster.book.active():
             if pod.uid in waiting:
                 self.write_status(pod.namespace, pod.name)
+
+
+async def _try(run: Run, pod: Pod) -> bool:
+    """Whether the run lived to tell the result; raises AdmissionError if it did and that is a refusal."""
+    try:
+        await run.admit(pod)
+    except AdmissionError:
+        if run.alive:
+            raise
+    return run.alive

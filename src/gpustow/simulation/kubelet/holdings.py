@@ -89,10 +89,10 @@ class Holdings:
                     allocated.setdefault(resource, set()).update(held.ids)
         return allocated
 
-    def holders(self) -> dict[str, str]:
-        """By device id the uid of the first pod that holds a device of that id, of whatever resource."""
+    def holders(self, resource: str | None = None) -> dict[str, str]:
+        """By device id the uid of the first pod that holds a device of that id, of the resource or of any."""
         holders: dict[str, str] = {}
         for entry in self.entries():
-            for device in entry.held.ids:
+            for device in entry.held.ids if resource in {None, entry.resource} else ():
                 holders.setdefault(device, entry.pod_uid)
         return holders

@@ -1,7 +1,7 @@
 """The pods of the node as the API server has them: they outlive kubelet.
 
-A pod is active until it has ended or failed. An ended pod stays in the book until it is removed, as a Pod object does
-until somebody deletes it, or there are too many of them.
+A pod is active from the moment in which kubelet takes it up for admission until it has ended or failed. An ended pod
+stays in the book until it is removed, as a Pod object does until somebody deletes it, or there are too many of them.
 """
 
 from collections.abc import Mapping
@@ -69,13 +69,15 @@ class PodBook:
         self._ended: dict[tuple[str, str], None] = {}
 
     def create(self, pod: Pod) -> None:
-        """A pod that waits for its admission; UsageError if one of that name has not ended yet."""
+        """Kubelet takes up a pod for admission; UsageError if one of that name has not ended yet."""
         known = self._records.get((pod.namespace, pod.name))
         if known is not None and not known.status.phase.ended:
             advice = "Remove it first, or give the new one its own name."
             raise UsageError(f"pod {pod.key} is there already", advice=advice)
-        self._ended.pop((pod.namespace, pod.name), None)
-        self._records[pod.namespace, pod.name] = PodRecord(pod, effective_limits(pod))
+        if known is not None:
+            self.remove(pod.namespace, pod.name)
+        record = PodRecord(pod, effective_limits(pod))
+        self._records[pod.namespace, pod.name] = self._active[pod.uid] = record
 
     def record(self, namespace: str, name: str) -> PodRecord:
         """The pod of that name; KeyError if there is none."""
@@ -95,9 +97,7 @@ class PodBook:
 
     def run(self, pod: Pod) -> None:
         """The pod was admitted."""
-        record = self.record(pod.namespace, pod.name)
-        record.status = PodStatus(Phase.RUNNING)
-        self._active[pod.uid] = record
+        self.record(pod.namespace, pod.name).status = PodStatus(Phase.RUNNING)
 
     def end(self, pod: Pod, status: PodStatus) -> None:
         """The pod has ended with this status; of too many ended pods the oldest are deleted."""
@@ -109,11 +109,11 @@ class PodBook:
             self.remove(*oldest)
 
     def pods(self) -> list[Pod]:
-        """The pods that kubelet has decided on, ended ones included."""
-        return [record.pod for record in self._records.values() if record.status.phase is not Phase.PENDING]
+        """All pods, ended ones included, in the order of their creation."""
+        return [record.pod for record in self._records.values()]
 
     def active(self) -> list[Pod]:
-        """The pods that were admitted and have not ended."""
+        """The pods that have not ended, in the order of their creation."""
         return [record.pod for record in self._active.values()]
 
     def active_uids(self) -> list[str]:

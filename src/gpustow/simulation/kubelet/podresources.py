@@ -2,8 +2,8 @@
 
 * One entry a device and NUMA node: an id comes again where a device is near two nodes. A device with an empty topology
   has no entry at all in GetAllocatableResources.
-* List shows active pods (older kubelets: all), no ordinary init containers, and makes the device manager find out which
-  pods have gone, so that their devices are free afterwards.
+* List shows active pods (older kubelets: all), one that is being admitted included, but no ordinary init containers. It
+  makes the device manager find out which pods have gone, so that their devices are free afterwards.
 * Get knows every pod, ended or not. Errors that are not gRPC's own have code UNKNOWN.
 * 100 requests a second, 10 at once; what exceeds that is refused.
 """
@@ -42,7 +42,7 @@ class PodResourcesServer:
     async def get_allocatable_resources(
         self, request: wire.AllocatableResourcesRequest, context: Context
     ) -> wire.AllocatableResourcesResponse:
-        """The healthy devices of all resources; before 1.36 the unhealthy ones as well."""
+        """The healthy devices of all resources."""
         del request
         await self._limit(context)
         if not self._behaviour.serves_allocatable:
@@ -52,7 +52,7 @@ class PodResourcesServer:
             entry
             for resource, devices in sorted(table.listed.items())
             for device in devices.values()
-            if not self._behaviour.allocatable_is_healthy or device.id in table.healthy.get(resource, ())
+            if device.id in table.healthy.get(resource, ())
             for entry in _entries(resource, device.id, device.numa_nodes)
         ]
         return wire.AllocatableResourcesResponse(devices=entries)

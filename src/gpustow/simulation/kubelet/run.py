@@ -25,7 +25,7 @@ from gpustow.simulation.kubelet.endpoint import Endpoint, PluginOptions
 from gpustow.simulation.kubelet.journal import Journal
 from gpustow.simulation.kubelet.nodestatus import NodeObject, NodeStatus
 from gpustow.simulation.kubelet.pluginclient import DIAL_TIMEOUT, PluginClient
-from gpustow.simulation.kubelet.pod import Container, Pod, effective_limits
+from gpustow.simulation.kubelet.pod import AdmittedContainer, AdmittedPod, Container, Pod, effective_limits
 from gpustow.simulation.kubelet.podbook import PodBook
 from gpustow.simulation.kubelet.podresources import PodResourcesServer
 from gpustow.simulation.kubelet.predicates import Demand, check_fit
@@ -149,6 +149,20 @@ class Run:
             await self.stop(killed=True)
             raise
 
+    def view(self, pod: Pod) -> AdmittedPod:
+        """What the containers of a pod have been given."""
+        return AdmittedPod(
+            pod,
+            tuple(self._given(pod, container.name) for container in pod.containers),
+            tuple(self._given(pod, container.name) for container in pod.init_containers),
+        )
+
+    def _given(self, pod: Pod, container: str) -> AdmittedContainer:
+        held = self.manager.state.holdings.of_container(pod.uid, container)
+        device_ids = {resource: tuple(sorted(held[resource].ids)) for resource in sorted(held)}
+        edits, conflicts = self.manager.edits(pod.uid, container)
+        return AdmittedContainer(container, device_ids, edits, conflicts)
+
     def node_status(self) -> NodeStatus:
         """The node's status in the API server."""
         return self._cluster.node.status(self.manager.quantities)
@@ -157,9 +171,9 @@ class Run:
         """The pod's containers are gone."""
         self._affinities.forget(pod.uid)
 
-    def connected(self, resource: str, endpoint: Endpoint, options: PluginOptions) -> None:
-        """A plugin has connected."""
-        self.manager.connected(resource, endpoint, options)
+    def connected(self, resource: str, endpoint: Endpoint, options: PluginOptions, socket: str) -> None:
+        """A plugin has connected; raises EndpointError if it is refused."""
+        self.manager.connected(resource, endpoint, options, socket)
         self._changed()
 
     def listed(self, resource: str, devices: Iterable[PluginDevice]) -> None:
@@ -167,7 +181,7 @@ class Run:
         self.manager.listed(resource, devices)
         self._changed()
 
-    def disconnected(self, resource: str, only: Endpoint | None = None) -> None:
+    def disconnected(self, resource: str, endpoint: Endpoint, socket: str) -> None:
         """A plugin was lost."""
-        self.manager.disconnected(resource, only)
+        self.manager.disconnected(resource, endpoint, socket)
         self._changed()

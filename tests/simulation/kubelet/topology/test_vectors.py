@@ -120,8 +120,8 @@ async def occupy(core: Core, devices: str) -> None:
     endpoint = core.plug(core.manager.state.table.listed[THING].values())
     endpoint.prefer = lambda *_: names
     other = Pod("other", containers=(Container("main", {THING: len(names)}),), uid="uid-other")
+    core.activate(other)
     await core.manager.allocate(other, other.containers[0])
-    core.active.append(other.uid)
     core.journal.clear()
     endpoint.prefer = None
 
