@@ -38,4 +38,4 @@ async def _idle_cpu(process: psutil.Process, seconds: float) -> float:
     start, before = time.perf_counter(), process.cpu_times()
     await asyncio.sleep(seconds)
     after, waited = process.cpu_times(), time.perf_counter() - start
-    return (after.user + after.system - before.user - before.system) / waited * 1e3
+    return max(0.0, after.user + after.system - before.user - before.system) / waited * 1e3

@@ -44,7 +44,7 @@ async def daemon(
     tmp_path: Path, *words: str, program: tuple[str, ...] = ("gpustow", "plugin")
 ) -> AsyncIterator[Daemon]:
     log = tmp_path / "log"
-    async with EmbeddedKubelet(tmp_path / "k", random=Random(1)) as kubelet:  # noqa: S311 - to be repeated
+    async with EmbeddedKubelet(tmp_path / "k", random=Random(1)) as kubelet:
         command = [str(BIN / program[0]), *program[1:]]
         with log.open("wb") as stderr:
             process = await asyncio.create_subprocess_exec(

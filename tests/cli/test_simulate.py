@@ -180,6 +180,15 @@ def test_bad_input_is_refused_before_anything_starts(
     assert told in ended.err
 
 
+def test_a_fault_of_ours_is_not_dressed_up(simulate: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_name: str) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr("gpustow.cli.simulate.load_node_model", fails)
+    with pytest.raises(RuntimeError, match="a fault"):
+        simulate()
+
+
 @pytest.mark.parametrize("command", [[], ["simulate"], ["plugin"]])
 def test_help_has_an_example(command: list[str]) -> None:
     ended = run("gpustow", *command, "--help")
