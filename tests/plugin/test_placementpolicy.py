@@ -6,7 +6,7 @@ from gpustow.config import Config
 from gpustow.config.placement import ResourcePlacement
 from gpustow.placement import Policy
 from gpustow.placement.policy import SHARED_POLICIES, Rule
-from gpustow.plugin.placementpolicy import policy_of
+from gpustow.plugin.placementpolicy import policy_of, unmatched
 
 NAME = "nvidia.com/gpu.shared"
 
@@ -28,3 +28,10 @@ def test_the_configuration_knows_the_policies_that_there_are() -> None:
     from gpustow.config.strategies import SHARED_POLICIES as CONFIGURED  # noqa: PLC0415 - two tables of one name
 
     assert CONFIGURED == SHARED_POLICIES
+
+
+def test_a_resource_that_the_node_does_not_have_is_a_note() -> None:
+    entries = (ResourcePlacement("nvidia.com/gpu"), ResourcePlacement("nvidia.com/mig-1g.5gb"))
+    assert unmatched(["nvidia.com/gpu"], Config(placement=entries)) == (
+        "placement names nvidia.com/mig-1g.5gb, which this node does not have; it has nvidia.com/gpu",
+    )

@@ -2,6 +2,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -13,9 +14,13 @@ from gpustow.errors import InfeasibleRequest
 from gpustow.kubelet.protocol import deviceplugin_v1beta1_pb2 as protocol
 from gpustow.kubelet.protocol.services import DevicePluginCalls, unix_channel
 from gpustow.kubelet.server import PluginServer
+from gpustow.placement import Policy
+from gpustow.placement.policy import Rule
 from gpustow.plugin import service as module
+from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import ServedResource
 from gpustow.plugin.service import OPTIONS, ResourceService
+from gpustow.plugin.timing import Timing
 from tests.plugin.samples import GPU, Recorder, served, with_health
 
 
@@ -203,3 +208,57 @@ def test_whatever_kubelet_asks_the_answer_is_fit_or_empty(available: list[str], 
     assert set(ids) <= set(available)
     if ids:
         assert set(must) <= set(ids)
+
+
+async def test_the_reason_of_a_decision_is_logged_after_the_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with serving(tmp_path, served(3)) as (_, calls):
+        await calls.get_preferred_allocation(preferred_request(["GPU-0", "GPU-1", "GPU-2"], [], 1))
+        await asyncio.sleep(0.05)
+    assert f"{GPU}: prefers GPU-0 of 3 offered: aligned takes GPU 0; the next best, GPU 1, is equal" in caplog.text
+
+
+async def test_a_reason_that_cannot_be_worked_out_does_not_cost_the_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_decision: object) -> object:
+        raise ValueError("no reason")
+
+    monkeypatch.setattr("gpustow.placement.explain.Decision.explain", fail)
+    caplog.set_level(logging.INFO)
+    async with serving(tmp_path, served(2)) as (_, calls):
+        await calls.get_preferred_allocation(preferred_request(["GPU-0", "GPU-1"], [], 1))
+        await asyncio.sleep(0.05)
+    assert "the reason of a decision could not be worked out" in caplog.text
+    assert f"{GPU}: prefers GPU-0 of 2 offered" in caplog.text
+
+
+async def test_allocate_refuses_what_breaks_the_rule_of_the_resource(tmp_path: Path) -> None:
+    together = replace(served(2), policy=Policy.named("packed", rule=Rule.TOGETHER))
+    recorder = Recorder()
+    async with serving(tmp_path, together, recorder) as (_, calls):
+        await calls.allocate(allocate_request(["GPU-0"]))
+        with pytest.raises(grpc.aio.AioRpcError, match="the devices lie on GPUs 0, 1") as refused:
+            await calls.allocate(allocate_request(["GPU-0", "GPU-1"]))
+    assert refused.value.code() is grpc.StatusCode.UNKNOWN
+    assert recorder.events == [f"allocated {GPU}", f"allocation failed {GPU}"]
+
+
+async def test_usage_hears_of_every_admission(tmp_path: Path) -> None:
+    resource = served(2)
+    usage = NodeUsage(Timing(), lambda: 0.0)
+    usage.serve([resource.resource, replace(resource.resource, name="nvidia.com/other", devices=())])
+    service = ResourceService(resource, Recorder(), lambda: None, usage)
+    server = PluginServer(service, tmp_path / "s")
+    await server.start()
+    async with unix_channel(tmp_path / "s") as channel:
+        calls = DevicePluginCalls(channel)
+        await calls.get_preferred_allocation(preferred_request(["GPU-0", "GPU-1"], [], 1))
+        assert usage._asked_at == {GPU: 0.0}
+        await calls.allocate(allocate_request(["GPU-1"]))
+        assert usage._held == {GPU: {"GPU-1"}}
+        assert usage._asked_at == {}
+        service.feed.close()
+    await server.stop()

@@ -21,6 +21,11 @@ LIST_SECONDS = 10.0
 """How long kubelet may take for the list."""
 
 
+def pod_resources_socket(registration: Path) -> Path:
+    """Where kubelet's PodResources service is, from its registration socket: in the directory beside that one's."""
+    return registration.parent.parent / "pod-resources" / "kubelet.sock"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class HeldDevice:
     """One device in the hands of one container."""

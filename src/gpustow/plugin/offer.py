@@ -13,6 +13,7 @@ from gpustow.hardware.links import Links
 from gpustow.hardware.node import Node
 from gpustow.kubelet.devicefeed import device_list
 from gpustow.placement import Inventory, Policy
+from gpustow.plugin.placementpolicy import policy_of, unmatched
 from gpustow.resources import build_catalog
 from gpustow.resources.device import Resource
 
@@ -33,7 +34,7 @@ class ServedResource:
         return cls(
             resource=resource,
             config=config,
-            policy=Policy.named(config.shared_devices_allocation_policy),
+            policy=policy_of(resource.name, config),
             inventory=Inventory.of(resource.devices, links),
             device_list=device_list(resource.devices),
         )
@@ -80,4 +81,5 @@ class Offer:
                 advice="Look at the driver with `nvidia-smi -L`, and at migStrategy if the GPUs are in MIG mode.",
             )
         served = tuple(ServedResource.of(resource, node.links, config) for resource in resources)
-        return cls(served, (*node.notes, *catalog.warnings))
+        strangers = unmatched([resource.name for resource in resources], config)
+        return cls(served, (*node.notes, *catalog.warnings, *strangers))

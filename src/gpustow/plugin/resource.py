@@ -30,6 +30,7 @@ from gpustow.kubelet.registration import Registration, register
 from gpustow.kubelet.server import PluginServer
 from gpustow.kubelet.socketfile import SocketFacts, directory_is_dead, unique_socket
 from gpustow.plugin.observer import PluginObserver, PluginState
+from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, ServedResource
 from gpustow.plugin.service import OPTIONS, ResourceService
 from gpustow.plugin.timing import Backoff, Timing
@@ -41,12 +42,13 @@ _EMPTY_LIST = b""
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all plugins of a daemon share. `clock` gives seconds that only go up."""
+    """What all plugins of a daemon share. `clock` gives seconds that only go up. `usage` None: nobody keeps it."""
 
     timing: Timing
     random: Random
     clock: Callable[[], float]
     observer: PluginObserver
+    usage: NodeUsage | None = None
 
 
 class ResourcePlugin:
@@ -62,6 +64,7 @@ class ResourcePlugin:
         self._random = surroundings.random
         self._clock = surroundings.clock
         self._observer = surroundings.observer
+        self._usage = surroundings.usage
         self._backoff = Backoff(self._timing.retry_first, self._timing.retry_most, surroundings.random)
         self._service: ResourceService | None = None
         self._kubelet: SocketFacts | None = None
@@ -137,7 +140,7 @@ class ResourcePlugin:
 
     async def _round(self) -> str:
         """One server, from bind to stop; returns why it ended."""
-        service = ResourceService(self._served, self._observer, self._stream_changed.set)
+        service = ResourceService(self._served, self._observer, self._stream_changed.set, self._usage)
         server = PluginServer(service, unique_socket(self._place.directory, self.name, self._random))
         # Known before it serves, so that what is replaced meanwhile is not missed.
         self._service = service

@@ -1,14 +1,14 @@
 """What a plugin answers kubelet: the five calls of one resource.
 
-Every call may come at any time and beside any other. The two that decide are pure: they read one frozen
-`ServedResource`, do no I/O and leave nothing behind, so that the same question has the same answer however often it is
-asked.
+Every call may come at any time and beside any other. The two that decide read one frozen `ServedResource`, do no I/O
+and wait for nothing; what they tell `usage` is what kubelet told them.
 
 Kubelet fails the pod on any error of GetPreferredAllocation, and does not need its answer: so whatever goes wrong
 there, the answer is empty and kubelet chooses. Allocate has no such way out: it fails if a device is unknown, with
 the code UNKNOWN as v0.20.0 does, since kubelet puts code and text into the pod's status.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -21,9 +21,11 @@ from gpustow.injection import container_edits
 from gpustow.kubelet.devicefeed import DeviceFeed
 from gpustow.kubelet.protocol import deviceplugin_v1beta1_pb2 as protocol
 from gpustow.kubelet.protocol.services import Context
-from gpustow.placement import Request, place
+from gpustow.placement import Occupancy, Placement, Request, place
+from gpustow.placement.rules import violation
 from gpustow.plugin.containerresponse import container_response
 from gpustow.plugin.observer import PluginObserver
+from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import ServedResource
 
 log = logging.getLogger(__name__)
@@ -31,16 +33,26 @@ log = logging.getLogger(__name__)
 OPTIONS = protocol.DevicePluginOptions(pre_start_required=False, get_preferred_allocation_available=True)
 """What kubelet is told twice: with the registration, and when it asks. The values are those of v0.20.0."""
 
+ANSWER_SECONDS = 0.02
+"""How long a search for a placement may take; kubelet waits, without limit. A backstop: steps end a search before."""
+
 _IDS_IN_LOG = 8
 
 
 class ResourceService:
     """Answers for `served`, over one server. `on_stream` is called when a stream of the list opens or ends."""
 
-    def __init__(self, served: ServedResource, observer: PluginObserver, on_stream: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        served: ServedResource,
+        observer: PluginObserver,
+        on_stream: Callable[[], None],
+        usage: NodeUsage | None = None,
+    ) -> None:
         self.feed = DeviceFeed(served.device_list, on_stream)
         self._served = served
         self._observer = observer
+        self._usage = usage
 
     def replace(self, served: ServedResource) -> None:
         """From now on answers for `served`; streams are told if the list differs."""
@@ -78,7 +90,14 @@ class ResourceService:
             request = Request(
                 tuple(asked.available_deviceIDs), tuple(asked.must_include_deviceIDs), asked.allocation_size
             )
-            placement = place(request, served.inventory, served.policy)
+            occupancy = Occupancy() if self._usage is None else self._usage.asked(served.resource, request.available)
+            placement = place(
+                request,
+                served.inventory,
+                served.policy,
+                occupancy,
+                lambda: time.perf_counter() - start > ANSWER_SECONDS,
+            )
         except InfeasibleRequest as error:
             log.warning("%s: no preference, kubelet chooses: %s", name, error)
             self._observer.preference_failed(name, error)
@@ -88,9 +107,10 @@ class ResourceService:
             self._observer.preference_failed(name, error)
             return ()
         seconds = time.perf_counter() - start
-        offered = len(request.available)
-        log.info("%s: prefers %s of %d offered", name, _listed(placement.device_ids), offered)
         self._observer.preferred(name, placement, seconds)
+        if log.isEnabledFor(logging.INFO):
+            # After the answer: kubelet is not to wait for the reasons.
+            asyncio.get_running_loop().call_soon(_log_decision, name, placement, len(request.available))
         return placement.device_ids
 
     async def allocate(self, request: protocol.AllocateRequest, context: Context) -> protocol.AllocateResponse:
@@ -101,7 +121,11 @@ class ResourceService:
         try:
             for container in request.container_requests:
                 ids = tuple(container.devices_ids)
-                responses.append(container_response(container_edits(served.resource, ids, served.config)))
+                edits = container_edits(served.resource, ids, served.config)
+                _check_rule(served, ids)
+                responses.append(container_response(edits))
+                if self._usage is not None:
+                    self._usage.allocated(served.resource, ids)
                 log.info("%s: allocates %s", name, _listed(ids))
                 self._observer.allocated(name, ids)
         except AllocationRefused as error:
@@ -119,6 +143,26 @@ class ResourceService:
     ) -> protocol.PreStartContainerResponse:
         """Nothing is to be done before a container starts; the options say so."""
         return protocol.PreStartContainerResponse()
+
+
+def _check_rule(served: ServedResource, ids: Sequence[str]) -> None:
+    """Raises AllocationRefused if the devices break the hard rule of the resource."""
+    rule = served.policy.rule
+    if rule is None:
+        return
+    broken = violation(rule, [served.resource.by_id[id_] for id_ in ids])
+    if broken is not None:
+        raise AllocationRefused(served.resource.name, broken)
+
+
+def _log_decision(name: str, placement: Placement, offered: int) -> None:
+    """One line for each decision, with its reason."""
+    try:
+        sentence = placement.explanation().sentence
+    except Exception:  # a reason is worth less than the daemon
+        log.exception("%s: the reason of a decision could not be worked out", name)
+        sentence = ""
+    log.info("%s: prefers %s of %d offered: %s", name, _listed(placement.device_ids), offered, sentence)
 
 
 def _listed(ids: Sequence[str]) -> str:

@@ -21,11 +21,20 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 from gpustow.config import Config, LoadedConfig
-from gpustow.errors import ApiVersionRefused, GpustowError, HardwareError, NoDevicesError, RegistrationRefused
+from gpustow.errors import (
+    ApiVersionRefused,
+    GpustowError,
+    HardwareError,
+    NoDevicesError,
+    PodResourcesError,
+    RegistrationRefused,
+)
 from gpustow.hardware.node import NodeReader
+from gpustow.kubelet.podresources import HeldDevice, PodResources, pod_resources_socket
 from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY, check_directory, remove_stale_sockets
 from gpustow.plugin.blocking import in_thread
 from gpustow.plugin.observer import PluginObserver, PluginState, SilentObserver
+from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, Offer
 from gpustow.plugin.resource import ResourcePlugin, Surroundings
 from gpustow.plugin.timing import Timing
@@ -56,8 +65,13 @@ class Supervisor:
         self._make_reader = make_reader
         self._default_directory = default_directory
         self._timing = timing or Timing()
+        self._usage = NodeUsage(self._timing, clock)
         self._surroundings = Surroundings(
-            self._timing, random or SystemRandom(), clock, observer if observer is not None else SilentObserver()
+            self._timing,
+            random or SystemRandom(),
+            clock,
+            observer if observer is not None else SilentObserver(),
+            self._usage,
         )
         self._place = KubeletPlace(default_directory, None)
         self._plugins: dict[str, tuple[ResourcePlugin, asyncio.Task[None]]] = {}
@@ -95,9 +109,10 @@ class Supervisor:
         try:
             async with asyncio.TaskGroup() as group:
                 life = group.create_task(self._live(group), name="supervisor")
+                watch = group.create_task(self._usage.watch(self._list_held), name="what is in use")
                 await self._stop_asked.wait()
                 log.info("stopping")
-                for task in (life, *(task for _, task in self._plugins.values())):
+                for task in (life, watch, *(task for _, task in self._plugins.values())):
                     task.cancel()
         except BaseExceptionGroup as errors:
             for other in errors.exceptions[1:]:
@@ -176,9 +191,20 @@ class Supervisor:
             await self._look(config, group)
         return config
 
+    async def read_usage(self) -> None:
+        """Reads from kubelet what is in use, now; the daemon does so by itself in quiet moments."""
+        await self._usage.read(self._list_held)
+
+    async def _list_held(self) -> tuple[HeldDevice, ...]:
+        """Which container holds which device, from the kubelet that we register with."""
+        if self._place.socket is None:
+            raise PodResourcesError("nowhere", "there is no kubelet to register with")
+        return await PodResources(pod_resources_socket(self._place.socket)).held()
+
     async def _serve(self, offer: Offer, place: KubeletPlace, group: asyncio.TaskGroup) -> None:
         for note in offer.notes:
             log.warning("%s", note)
+        self._usage.serve(served.resource for served in offer.served)
         wanted = {served.resource.name for served in offer.served}
         moved = place != self._place
         await self._end([name for name in self._plugins if moved or name not in wanted])

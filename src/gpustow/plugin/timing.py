@@ -19,7 +19,9 @@ class Timing:
     our old stream ended, since kubelet 1.36 and older mistake its end for that of the new one (kubernetes#135437).
     `stream_deadline`: from the registration to kubelet's stream. `stable_after`: from then on a stream counts as sound,
     and the next failure as the first. `register`: the deadline of Register. `look_again`: before the next look for
-    devices on a node that has none, or whose driver cannot be read.
+    devices on a node that has none, or whose driver cannot be read. `usage_every`: between two reads of what is in use;
+    `usage_settles`: from the last Allocate to such a read; `admission`: how long after GetPreferredAllocation an
+    Allocate is expected, and nothing is read.
     """
 
     poll: float = 1.0
@@ -29,6 +31,9 @@ class Timing:
     stable_after: float = 60.0
     register: float = REGISTER_SECONDS
     look_again: float = 30.0
+    usage_every: float = 30.0
+    usage_settles: float = 2.0
+    admission: float = 10.0
 
 
 class Backoff:

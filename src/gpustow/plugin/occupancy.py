@@ -1,0 +1,132 @@
+"""What is in use on the node, over all resources of this daemon: read from kubelet in quiet moments, else remembered.
+
+A request says which devices of its own resource are free. What other resources hold of the same cards (MIG profiles
+beside each other) it does not say, nor whether a device is in use or only withheld for its NUMA node. Kubelet's
+PodResources service knows; but a List makes kubelet let go of the devices of dead pods, and doing that inside an
+admission can hand a device out twice. So the list is read only when no admission is under way: some time after the last
+Allocate, and every half minute, for devices that are given back.
+
+Between two lists, and where there is none, the calls themselves keep the picture: what is allocated is in use, what is
+offered is free, and without any list the healthy devices that are not offered are in use.
+
+An admission counts as under way from GetPreferredAllocation to the end of Allocate, or until `admission` seconds have
+passed, since not every preference is followed by an Allocate. One that begins while a List runs ends the List.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gpustow.kubelet.podresources import HeldDevice
+from gpustow.placement import Occupancy
+from gpustow.plugin.timing import Timing
+from gpustow.resources.device import Resource
+
+log = logging.getLogger(__name__)
+
+ListHeld = Callable[[], Coroutine[Any, Any, tuple[HeldDevice, ...]]]
+"""Asks kubelet which container holds which device."""
+
+
+class NodeUsage:
+    """The devices in use; told by the handlers what happens, asked by them what is known.
+
+    `clock` gives seconds that only go up.
+    """
+
+    def __init__(self, timing: Timing, clock: Callable[[], float]) -> None:
+        self._timing = timing
+        self._clock = clock
+        self._resources: tuple[Resource, ...] = ()
+        self._held: dict[str, set[str]] = {}
+        self._is_listed = False
+        self._looked_at = clock()
+        self._asked_at: dict[str, float] = {}
+        self._allocated_at: float | None = None
+        self._allocated: dict[str, set[str]] = {}
+        self._listing: asyncio.Task[tuple[HeldDevice, ...]] | None = None
+        self._told = ""
+
+    def serve(self, resources: Iterable[Resource]) -> None:
+        """These are the resources from now on."""
+        self._resources = tuple(resources)
+
+    def asked(self, resource: Resource, available: Sequence[str]) -> Occupancy:
+        """An admission begins: what is in use beside what kubelet offers for `resource`."""
+        self._asked_at[resource.name] = self._clock()
+        if self._listing is not None:
+            self._listing.cancel()
+        occupancy = Occupancy.seen(resource, self._resources, self._held)
+        if len(self._resources) > 1:
+            in_use = self._held.get(resource.name, set()) if self._is_listed else _healthy(resource)
+            self._held[resource.name] = in_use.difference(available)
+        # Kubelet withholds free devices only to choose between NUMA nodes.
+        is_withheld = self._is_listed and len({device.numa_node for device in resource.devices}) > 1
+        return occupancy if is_withheld else replace(occupancy, in_use=None)
+
+    def allocated(self, resource: Resource, ids: Sequence[str]) -> None:
+        """An admission ends with these devices."""
+        self._asked_at.pop(resource.name, None)
+        self._allocated_at = self._clock()
+        for held in (self._held, self._allocated):
+            held.setdefault(resource.name, set()).update(ids)
+
+    async def watch(self, list_held: ListHeld) -> None:
+        """Reads the list whenever that is due and all is quiet, until cancelled."""
+        while True:
+            await asyncio.sleep(self._timing.poll)
+            if self._is_due():
+                await self.read(list_held)
+
+    def _is_due(self) -> bool:
+        """Whether the list is to be read now: something changed or time has passed, and no admission is under way."""
+        now, timing = self._clock(), self._timing
+        if any(now - asked < timing.admission for asked in self._asked_at.values()):
+            return False
+        if self._allocated_at is not None:
+            return now - self._allocated_at >= timing.usage_settles
+        return now - self._looked_at >= timing.usage_every
+
+    async def read(self, list_held: ListHeld) -> None:
+        """Reads the list now, unless an admission begins meanwhile. Fails in no way."""
+        began = self._clock()
+        self._allocated = {}
+        listing = self._listing = asyncio.create_task(list_held(), name="list pod resources")
+        try:
+            await asyncio.wait([listing])
+        finally:
+            self._listing = None
+            listing.cancel()
+        if listing.cancelled():
+            return
+        self._looked_at = self._clock()
+        if self._allocated_at is not None and self._allocated_at <= began:
+            self._allocated_at = None
+        if error := listing.exception():
+            self._is_listed = False
+            self._tell(f"what is in use is taken from the calls of kubelet alone: {error}")
+            return
+        self._take(listing.result())
+
+    def _take(self, devices: Iterable[HeldDevice]) -> None:
+        """Goes over to the list, and to what was allocated while it was made."""
+        held: dict[str, set[str]] = {}
+        for device in devices:
+            held.setdefault(device.resource, set()).add(device.device_id)
+        for name, ids in self._allocated.items():
+            held.setdefault(name, set()).update(ids)
+        self._held = held
+        self._is_listed = True
+        self._tell("what is in use is read from kubelet's PodResources service")
+
+    def _tell(self, sentence: str) -> None:
+        """Logs what is new."""
+        if sentence != self._told:
+            log.info("%s", sentence)
+        self._told = sentence
+
+
+def _healthy(resource: Resource) -> set[str]:
+    return {device.id for device in resource.devices if device.healthy}

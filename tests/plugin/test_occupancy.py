@@ -1,0 +1,220 @@
+"""What is in use: remembered from the calls, read from kubelet when all is quiet."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+
+from gpustow.errors import PodResourcesError
+from gpustow.kubelet.podresources import HeldDevice
+from gpustow.placement import Occupancy
+from gpustow.plugin.occupancy import NodeUsage
+from gpustow.plugin.timing import Timing
+from gpustow.resources.device import Device, Resource
+from tests.placement.cards import mig, replicas
+
+TIMING = Timing(poll=0.01, usage_every=30, usage_settles=2, admission=10)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Kubelet:
+    """Lists what it is told to; counts how often; waits for `gate` if there is one."""
+
+    def __init__(self) -> None:
+        self.held: list[HeldDevice] = []
+        self.error: Exception | None = None
+        self.gate: asyncio.Event | None = None
+        self.lists = 0
+        self.listing = asyncio.Event()
+
+    async def __call__(self) -> tuple[HeldDevice, ...]:
+        self.lists += 1
+        self.listing.set()
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return tuple(self.held)
+
+    def holds(self, resource: Resource, *ids: str) -> None:
+        self.held = [HeldDevice(resource.name, id_, "default", "pod", "main") for id_ in ids]
+
+
+def small_and_large() -> tuple[Resource, Resource]:
+    large = [
+        Device(f"large{d.gpu_index}", f"large{d.gpu_index}", d.gpu_index, d.index, Fraction(1, 2), (), mig=d.mig)
+        for d in mig([[4], [4]])
+    ]
+    return Resource("nvidia.com/small", tuple(mig([[0, 1], [0, 1]]))), Resource("nvidia.com/large", tuple(large))
+
+
+SMALL, LARGE = small_and_large()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def usage(clock: Clock) -> NodeUsage:
+    usage = NodeUsage(TIMING, clock)
+    usage.serve([SMALL, LARGE])
+    return usage
+
+
+def ids_of(resource: Resource) -> list[str]:
+    return [device.id for device in resource.devices]
+
+
+def test_nothing_is_known_at_the_start(usage: NodeUsage) -> None:
+    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy()
+
+
+def test_what_was_allocated_of_one_resource_is_in_use_for_the_other(usage: NodeUsage) -> None:
+    usage.asked(LARGE, ids_of(LARGE))
+    usage.allocated(LARGE, ["large1"])
+    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({1: Fraction(1, 2)})
+
+
+def test_what_is_offered_again_is_free_again(usage: NodeUsage) -> None:
+    usage.allocated(LARGE, ["large1"])
+    usage.asked(LARGE, ids_of(LARGE))
+    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy()
+
+
+def test_what_is_not_offered_counts_as_used_while_no_list_says_otherwise(usage: NodeUsage) -> None:
+    usage.asked(LARGE, ["large0"])
+    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({1: Fraction(1, 2)})
+
+
+async def test_the_list_replaces_what_is_remembered(usage: NodeUsage) -> None:
+    kubelet = Kubelet()
+    usage.allocated(LARGE, ["large1"])
+    kubelet.holds(LARGE, "large0")
+    await usage.read(kubelet)
+    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({0: Fraction(1, 2)})
+
+
+async def test_after_a_list_what_is_not_offered_is_not_in_use_for_that(usage: NodeUsage) -> None:
+    await usage.read(Kubelet())
+    usage.asked(LARGE, ["large0"])
+    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy()
+
+
+async def test_own_devices_in_use_are_known_only_where_kubelet_may_withhold_free_ones(clock: Clock) -> None:
+    near = Resource("nvidia.com/gpu", tuple(replicas([2, 2], numa=[0, 1])))
+    usage = NodeUsage(TIMING, clock)
+    usage.serve([near])
+    kubelet = Kubelet()
+    kubelet.holds(near, "gpu0::0")
+    assert usage.asked(near, ["gpu0::1"]).in_use is None
+    await usage.read(kubelet)
+    assert usage.asked(near, ["gpu0::1"]).in_use == {"gpu0::0"}
+
+
+async def test_a_list_that_fails_is_told_once_and_costs_nothing(
+    usage: NodeUsage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    kubelet = Kubelet()
+    kubelet.error = PodResourcesError("/x", "gone")
+    usage.allocated(LARGE, ["large1"])
+    await usage.read(kubelet)
+    await usage.read(kubelet)
+    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({1: Fraction(1, 2)})
+    assert caplog.text.count("taken from the calls of kubelet alone: cannot read the pods' resources") == 1
+
+
+async def test_an_admission_that_begins_ends_the_list(usage: NodeUsage) -> None:
+    kubelet = Kubelet()
+    kubelet.gate = asyncio.Event()
+    kubelet.holds(LARGE, "large0")
+    usage.allocated(LARGE, ["large1"])
+    reading = asyncio.create_task(usage.read(kubelet))
+    await kubelet.listing.wait()
+    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({1: Fraction(1, 2)})
+    await reading
+    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({1: Fraction(1, 2)})
+
+
+async def test_what_is_allocated_while_the_list_is_made_is_not_lost(usage: NodeUsage) -> None:
+    kubelet = Kubelet()
+    kubelet.gate = asyncio.Event()
+    reading = asyncio.create_task(usage.read(kubelet))
+    await kubelet.listing.wait()
+    usage.allocated(LARGE, ["large1"])
+    kubelet.gate.set()
+    await reading
+    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({1: Fraction(1, 2)})
+
+
+async def test_a_reader_that_is_stopped_stops_the_list(usage: NodeUsage) -> None:
+    kubelet = Kubelet()
+    kubelet.gate = asyncio.Event()
+    reading = asyncio.create_task(usage.read(kubelet))
+    await kubelet.listing.wait()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+
+async def _lists_after(usage: NodeUsage, seconds: float, clock: Clock, kubelet: Kubelet) -> bool:
+    """Whether the watch reads the list when so much time has passed."""
+    clock.now += seconds
+    before = kubelet.lists
+    watch = asyncio.create_task(usage.watch(kubelet))
+    await asyncio.sleep(0.1)
+    watch.cancel()
+    return kubelet.lists > before
+
+
+def _nothing(_usage: NodeUsage) -> None:
+    pass
+
+
+def _asked(usage: NodeUsage) -> None:
+    usage.asked(SMALL, ids_of(SMALL))
+
+
+def _admitted(usage: NodeUsage) -> None:
+    _asked(usage)
+    usage.allocated(SMALL, ["mig0@0"])
+
+
+@pytest.mark.parametrize(
+    ("happens", "seconds", "lists"),
+    [
+        (_nothing, 29, False),
+        (_nothing, 31, True),
+        (_admitted, 1, False),
+        (_admitted, 3, True),
+        (_asked, 9, False),
+        (_asked, 31, True),
+    ],
+)
+async def test_the_list_is_read_when_due_and_never_during_an_admission(
+    usage: NodeUsage, clock: Clock, happens: Callable[[NodeUsage], None], seconds: float, *, lists: bool
+) -> None:
+    happens(usage)
+    assert await _lists_after(usage, seconds, clock, Kubelet()) is lists
+
+
+async def test_an_admission_in_the_last_moment_puts_off_the_list(usage: NodeUsage, clock: Clock) -> None:
+    clock.now += 29
+    _asked(usage)
+    assert not await _lists_after(usage, 2, clock, Kubelet())
+    usage.allocated(SMALL, ["mig0@0"])
+    kubelet = Kubelet()
+    assert not await _lists_after(usage, 1, clock, kubelet)
+    assert await _lists_after(usage, 2, clock, kubelet)
+    assert not await _lists_after(usage, 3, clock, kubelet)
