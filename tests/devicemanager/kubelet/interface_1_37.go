@@ -1,0 +1,103 @@
+//go:build kubernetes_1_37
+
+// What differs between versions of Kubernetes in the functions that we call: 1.37.
+
+package main
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/klog/v2"
+	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
+	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+)
+
+func newTopologyManager(logger klog.Logger, with topologySettings) (topologymanager.Manager, error) {
+	machine, err := machineFor(devicemanager.NewManagerImpl, with)
+	if err != nil {
+		return nil, err
+	}
+	return topologymanager.NewManager(logger, machine, with.Policy, with.Scope, with.Options)
+}
+
+func newDeviceManager(
+	logger klog.Logger, with topologySettings, store topologymanager.Store,
+) (*devicemanager.ManagerImpl, error) {
+	machine, err := machineFor(devicemanager.NewManagerImpl, with)
+	if err != nil {
+		return nil, err
+	}
+	return devicemanager.NewManagerImpl(logger, machine, store)
+}
+
+// machineFor makes the description of the machine that the function takes.
+func machineFor[Node any](
+	_ func(klog.Logger, []Node, topologymanager.Store) (*devicemanager.ManagerImpl, error), with topologySettings,
+) ([]Node, error) {
+	return machineOf[Node](with)
+}
+
+func quantities(logger klog.Logger, m *devicemanager.ManagerImpl) (v1.ResourceList, v1.ResourceList, []string) {
+	return m.GetCapacity(logger)
+}
+
+func admissionOf(pod *v1.Pod, others []*v1.Pod) *lifecycle.PodAdmitAttributes {
+	return &lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others, Operation: lifecycle.AddOperation}
+}
+
+func admitBy(ctx context.Context, h lifecycle.PodAdmitHandler, a *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
+	return h.Admit(ctx, a)
+}
+
+func (noPreemption) HandleAdmissionFailure(
+	_ context.Context, _ *v1.Pod, reasons []lifecycle.PredicateFailureReason, _ lifecycle.Operation,
+) ([]lifecycle.PredicateFailureReason, error) {
+	return reasons, nil
+}
+
+func trackContainer(logger klog.Logger, m topologymanager.Manager, pod *v1.Pod, container *v1.Container, id string) {
+	m.AddContainer(logger, pod, container, id)
+}
+
+func forgetContainer(logger klog.Logger, m topologymanager.Manager, id string) error {
+	return m.RemoveContainer(logger, id)
+}
+
+func reportsDeviceHealth() bool {
+	return utilfeature.DefaultFeatureGate.Enabled(features.ResourceHealthStatus)
+}
+
+func updateStatus(logger klog.Logger, m *devicemanager.ManagerImpl, pod *v1.Pod, status *v1.PodStatus) {
+	m.UpdateAllocatedResourcesStatus(logger, pod, status)
+}
+
+func (p devicesProvider) UpdateAllocatedDevices(logger klog.Logger) {
+	p.manager.UpdateAllocatedDevices(logger)
+}
+
+func (p devicesProvider) GetAllocatableDevices(logger klog.Logger) []*podresourcesapi.ContainerDevices {
+	return entries(p.manager.GetAllocatableDevices(logger))
+}
+
+func (noCPUs) GetCPUs(*v1.Pod, *v1.Container) []int64 { return nil }
+
+func (noCPUs) GetPodCPUs(string) []int64 { return nil }
+
+func (noCPUs) GetAllocatableCPUs() []int64 { return nil }
+
+func (noMemory) GetMemory(klog.Logger, *v1.Pod, *v1.Container) []*podresourcesapi.ContainerMemory {
+	return nil
+}
+
+func (noMemory) GetPodMemory(klog.Logger, string) []*podresourcesapi.ContainerMemory { return nil }
+
+func (noMemory) GetAllocatableMemory(klog.Logger) []*podresourcesapi.ContainerMemory { return nil }
+
+func (noClaims) GetDynamicResources(klog.Logger, *v1.Pod, *v1.Container) []*podresourcesapi.DynamicResource {
+	return nil
+}

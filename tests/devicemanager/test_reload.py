@@ -1,0 +1,72 @@
+"""The configuration or the node changes under a running daemon."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from tests.devicemanager.backend import Backend
+from tests.devicemanager.plugin import GPU, node_of, sharing
+from tests.devicemanager.scene import scene
+from tests.plugin.samples import SHORT
+
+MIG = "nvidia.com/mig-1g.5gb"
+
+
+async def test_a_reload_that_changes_the_resources_ends_the_old_and_brings_the_new(
+    backend: Backend, directory: Path
+) -> None:
+    async with scene(backend, directory, "a100-4-mig-5", mig_strategy="single") as at:
+        assert at.kubelet.capacity() == {GPU: 20}
+        await at.plugin.reload(mig_strategy="mixed")
+        assert at.kubelet.capacity() == at.kubelet.allocatable() == {GPU: 0, MIG: 20}
+        assert len((await at.admit(2, MIG)).device_ids(MIG)) == 2
+        await at.plugin.reload(mig_strategy="single")
+        assert at.kubelet.capacity() == {GPU: 20, MIG: 0}
+
+
+async def test_a_reload_that_shares_the_gpus_keeps_the_registration(backend: Backend, directory: Path) -> None:
+    async with scene(backend, directory, "t4-4") as at:
+        held = await at.admit(1)
+        await at.plugin.reload(config_file=sharing(directory, gpu=3))
+        assert at.kubelet.capacity() == {GPU: 12}
+        assert at.plugin.witness.registrations[GPU] == 1
+        assert at.held(held) == held.device_ids(GPU)
+        assert len((await at.admit(3)).device_ids(GPU)) == 3
+
+
+async def test_a_reload_that_changes_nothing_is_not_noticed_by_kubelet(backend: Backend, directory: Path) -> None:
+    async with scene(backend, directory, "t4-4") as at:
+        await at.admit(1)
+        checkpoint = at.kubelet.plugin_directory / "kubelet_internal_checkpoint"
+        before = checkpoint.stat().st_mtime_ns
+        await at.plugin.reload()
+        await asyncio.sleep(10 * SHORT.poll)
+        assert checkpoint.stat().st_mtime_ns == before, "kubelet writes it with every list that it gets"
+        assert at.plugin.witness.registrations[GPU] == 1
+
+
+async def test_a_reload_that_is_refused_leaves_all_as_it_was(backend: Backend, directory: Path) -> None:
+    async with scene(backend, directory, "t4-4") as at:
+        at.plugin.flags["mig_strategy"] = "nonsense"
+        at.plugin.supervisor.reload()
+        await asyncio.sleep(10 * SHORT.poll)
+        del at.plugin.flags["mig_strategy"]
+        await at.plugin.settled()
+        assert len((await at.admit(4)).device_ids(GPU)) == 4
+
+
+async def test_another_mig_layout_is_another_list(backend: Backend, directory: Path) -> None:
+    async with scene(backend, directory, "a100-4-mig-5", mig_strategy="single") as at:
+        node = at.plugin.node
+        gpus = tuple(replace(gpu, mig_devices=gpu.mig_devices[:3]) for gpu in node.gpus)
+        at.plugin.reader.answer = replace(node, gpus=gpus)
+        await at.plugin.reload()
+        assert at.kubelet.capacity() == at.kubelet.allocatable() == {GPU: 12}
+
+
+async def test_a_node_that_gets_its_gpus_late_is_served_when_they_come(backend: Backend, directory: Path) -> None:
+    async with scene(backend, directory, "t4-4", fail_on_init_error="false") as at:
+        await at.kubelet.restart()
+        at.plugin.reader.answer = node_of("hgx-h100")
+        await at.plugin.reload()
+        assert at.kubelet.capacity() == {GPU: 8}
