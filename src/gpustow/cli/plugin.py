@@ -21,7 +21,8 @@ from gpustow.cli.arguments import Flag, rewrite
 from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
 from gpustow.cli.options import HELP_FLAGS, LogFormatName, LogLevelName, NodeModelName, SystemRoot, Version
 from gpustow.cli.reader import reader_maker
-from gpustow.config import SETTINGS, Config, Kind, Setting, load_config
+from gpustow.cli.settingflags import SETTING_FLAGS, given_settings, keyword, setting_parameters
+from gpustow.config import Config, load_config
 from gpustow.errors import GpustowError
 from gpustow.hardware.node import NodeReader
 
@@ -48,8 +49,7 @@ def prepare(words: Sequence[str]) -> Sequence[str]:
 
     Raises UsageError.
     """
-    flags = [Flag(setting.names, boolean=setting.kind is Kind.BOOLEAN) for setting in SETTINGS]
-    line = rewrite(words, [*flags, *_OWN_FLAGS])
+    line = rewrite(words, [*SETTING_FLAGS, *_OWN_FLAGS])
     if line.ignored:
         typer.echo(f"warning: ignored, because {line.ignored[0]!r} ends the flags: {' '.join(line.ignored)}", err=True)
     return line.words
@@ -64,60 +64,19 @@ def _command() -> Any:
     """The function of the command, with a parameter for each setting, which the command library reads."""
 
     def command(**given: Any) -> None:
-        flags = {
-            setting.flag: given[_parameter_name(setting)]
-            for setting in SETTINGS
-            if given[_parameter_name(setting)] not in (None, [])
-        }
         readers = partial(reader_maker, given["node_model"], os.environ, given["system_root"])
-        serve(flags, readers, given["log_format"], given["log_level"])
+        serve(given_settings(given), readers, given["log_format"], given["log_level"])
 
     parameters = [
-        *(_parameter(setting) for setting in SETTINGS),
-        _keyword("node_model", NodeModelName, None),
-        _keyword("system_root", SystemRoot, "/"),
-        _keyword("log_format", LogFormatName, LogFormat.TEXT),
-        _keyword("log_level", LogLevelName, LogLevel.INFO),
-        _keyword("version", Version, False),
+        *setting_parameters(),
+        keyword("node_model", NodeModelName, None),
+        keyword("system_root", SystemRoot, "/"),
+        keyword("log_format", LogFormatName, LogFormat.TEXT),
+        keyword("log_level", LogLevelName, LogLevel.INFO),
+        keyword("version", Version, False),
     ]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # functions may carry one
     return command
-
-
-def _keyword(name: str, annotation: Any, default: object) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-
-
-def _parameter_name(setting: Setting) -> str:
-    return setting.flag.replace("-", "_")
-
-
-def _parameter(setting: Setting) -> inspect.Parameter:
-    several = setting.kind in {Kind.TEXTS, Kind.INTEGERS}
-    option = typer.Option(
-        None,
-        *(f"--{name}" for name in setting.names),
-        metavar="true|false"
-        if setting.kind is Kind.BOOLEAN
-        else "|".join(setting.allowed) or setting.kind.value.upper(),
-        help=_help(setting),
-        show_default=False,
-    )
-    return _keyword(_parameter_name(setting), list[str] | None if several else str | None, option)
-
-
-def _help(setting: Setting) -> str:
-    """The help text: what the setting does, whether it acts, its default, and where else it can be set."""
-    acts = "" if setting.acts else " Does not act yet."
-    places = [f"env {env}" for env in setting.envs] + ([f"file {setting.key}"] if setting.key else [])
-    return f"{setting.help}{acts} [{'; '.join([f'default {_shown(setting.default)}', *places])}]"
-
-
-def _shown(default: object) -> str:
-    """The default as it would be written."""
-    if isinstance(default, bool):
-        return str(default).lower()
-    return (",".join(str(item) for item in default) if isinstance(default, tuple) else str(default)) or "empty"
 
 
 def serve(

@@ -11,8 +11,14 @@ from uuid import UUID
 DeviceChoice = Literal["all"] | int | tuple[str, ...]
 """All devices, so many of them, or those with these indices and UUIDs."""
 
-_INDEX = re.compile(r"[0-9]+(?::[0-9]+)?", re.ASCII)
-_UUID = re.compile(r"(GPU-|MIG-GPU-|MIG-)(.+?)(/[0-9]+/[0-9]+)?", re.ASCII | re.DOTALL)
+INDEX_PATTERN = r"[0-9]+(:[0-9]+)?"
+"""The index of a GPU or of a MIG device, as a regular expression."""
+
+UUID_PATTERN = r"(GPU-|MIG-GPU-|MIG-)(.+?)(/[0-9]+/[0-9]+)?"
+"""What a UUID may look like, as a regular expression: the prefix, the UUID proper, instances in the older form."""
+
+_INDEX = re.compile(INDEX_PATTERN, re.ASCII)
+_UUID = re.compile(UUID_PATTERN, re.ASCII | re.DOTALL)
 
 
 def read_device_choice(node: Any) -> DeviceChoice:

@@ -106,4 +106,4 @@ def _rule(section: Section, key: str) -> bool:
     value = section.value(key)
     if value is not None and value != _REQUIRED:
         section.child(key).refuse(f"{value!r} is not {_REQUIRED!r}; leave the key out if it is not")
-    return value == _REQUIRED
+    return bool(value == _REQUIRED)

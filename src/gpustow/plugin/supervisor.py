@@ -21,6 +21,7 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 from gpustow.config import Config, LoadedConfig
+from gpustow.config.effective import summary
 from gpustow.errors import (
     ApiVersionRefused,
     GpustowError,
@@ -138,6 +139,8 @@ class Supervisor:
 
     async def _load(self) -> Config:
         loaded = await in_thread(self._load_config, name="read configuration")
+        for line in summary(loaded):
+            log.info("%s", line)
         for warning in loaded.warnings:
             log.warning("%s", warning)
         return loaded.config

@@ -1,0 +1,184 @@
+"""`gpustow config`: what a configuration says, before a daemon finds out.
+
+check   whether a file can be used, and what a node would offer under it
+show    the configuration that holds here, and where each value comes from
+schema  the JSON schema of the file
+"""
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from gpustow.cli.arguments import Flag, rewrite
+from gpustow.cli.options import HELP_FLAGS, NodeModelName
+from gpustow.cli.settingflags import SETTING_FLAGS, given_settings, keyword, setting_parameters
+from gpustow.config import LoadedConfig, load_config
+from gpustow.errors import CheckFailed
+
+_HELP = """Checks, shows and describes the plugin's configuration."""
+
+_CHECK_HELP = """Reads a configuration file as the plugin would, and tells all that is wrong or without effect in it.
+
+With a node model also what such a node would offer. Neither this shell's environment nor this machine has a say. Ends
+with 0 if there is nothing to say, 8 if there are warnings, 3 if the plugin would refuse the file, 5 if the node's MIG
+devices do not go with it.
+
+\b
+Examples:
+  gpustow config check config.yaml
+  gpustow config check config.yaml --node-model a100-4-mig-5
+  gpustow config check config.yaml --flag mps-root=/run/nvidia/mps
+"""
+
+_SHOW_HELP = """Prints the configuration that the plugin would have here: every value, and where it comes from.
+
+Takes the plugin's flags, and this shell's environment.
+
+\b
+Example:
+  MIG_STRATEGY=single gpustow config show --config-file=config.yaml
+"""
+
+_SCHEMA_HELP = """Prints the JSON schema of the configuration file, for editors and for checks of your own."""
+
+
+class Output(StrEnum):
+    """The forms of a result."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+OutputForm = Annotated[Output, typer.Option("--output", "-o", help="How the result is written.")]
+
+
+def prepare(words: Sequence[str]) -> Sequence[str]:
+    """The words after the command's name in the form that the command library takes. Raises UsageError."""
+    if list(words[:1]) != ["show"]:
+        return words
+    flags = ["--output" if word == "-o" else word for word in words[1:]]
+    line = rewrite(flags, [*SETTING_FLAGS, Flag(("output",))])
+    return [*words[:1], *line.words, *line.ignored]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    group = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None, context_settings=HELP_FLAGS)
+    group.command("check", help=_CHECK_HELP, context_settings=HELP_FLAGS)(check)
+    group.command("show", help=_SHOW_HELP, context_settings=HELP_FLAGS)(_show_command())
+    group.command("schema", help=_SCHEMA_HELP, context_settings=HELP_FLAGS)(schema)
+    app.add_typer(group, name="config")
+
+
+def check(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The configuration file.")],
+    *,
+    node_model: NodeModelName = None,
+    flag: Annotated[
+        list[str] | None,
+        typer.Option("--flag", metavar="NAME=VALUE", help="A flag that the plugin would have as well; repeatable."),
+    ] = None,
+    output: OutputForm = Output.TABLE,
+) -> None:
+    """`gpustow config check`."""
+    loaded = load_config({**_flags(flag or []), "config-file": file}, {})
+    offer, notes = _offer(loaded, node_model)
+    warnings = [*loaded.warnings, *notes]
+    if output is Output.JSON:
+        _print_json({"file": file, "resources": offer, "warnings": warnings})
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in _told(file, node_model, offer, warnings)))
+    if warnings:
+        raise CheckFailed(f"{file} can be used, with {len(warnings)} {'warning' if len(warnings) == 1 else 'warnings'}")
+
+
+def _flags(words: Sequence[str]) -> dict[str, object]:
+    """Flags by name. Raises typer.BadParameter for one that the plugin does not have."""
+    known = {name: own.names[0] for own in SETTING_FLAGS for name in own.names}
+    flags: dict[str, list[str]] = {}
+    for word in words:
+        name, equals, value = word.lstrip("-").partition("=")
+        if name not in known or not equals:
+            raise typer.BadParameter(f"{word!r} is not NAME=VALUE with a flag of the plugin", param_hint="--flag")
+        flags.setdefault(known[name], []).append(value)
+    return dict(flags)
+
+
+def _offer(loaded: LoadedConfig, node_model: str | None) -> tuple[list[dict[str, Any]], Sequence[str]]:
+    """What the node would offer, and what is to be said about it; nothing without a node model."""
+    if node_model is None:
+        return [], []
+    from gpustow.hardware.nodemodel import load_node_model  # noqa: PLC0415 - many checks need no node
+    from gpustow.resources import build_catalog  # noqa: PLC0415 - as above
+
+    catalog = build_catalog(load_node_model(node_model).node, loaded.config)
+    offer = [
+        {
+            "name": resource.name,
+            "devices": len(resource.devices),
+            "gpus": len({device.gpu_index for device in resource.devices}),
+            "sharing": resource.sharing.value,
+            "first_ids": [device.id for device in resource.devices[:3]],
+        }
+        for resource in catalog.resources
+    ]
+    return offer, catalog.warnings
+
+
+def _told(file: str, node_model: str | None, offer: Sequence[dict[str, Any]], warnings: Sequence[str]) -> Iterator[str]:
+    yield from (f"warning: {warning}" for warning in warnings)
+    if node_model is None:
+        yield f"{file} can be used"
+        return
+    yield f"under {file} a node like {node_model} offers {'nothing' if not offer else ''}".rstrip()
+    for each in offer:
+        gpus = "1 GPU" if each["gpus"] == 1 else f"{each['gpus']} GPUs"
+        yield f"  {each['name']}: {each['devices']} on {gpus}, sharing {each['sharing']}; {each['first_ids'][0]}, ..."
+
+
+def _show_command() -> Any:
+    """The function of `gpustow config show`, with a parameter for each setting."""
+
+    def show(**given: Any) -> None:
+        loaded = load_config(given_settings(given), os.environ)
+        _show(loaded, given["output"])
+
+    parameters = [*setting_parameters(), keyword("output", OutputForm, Output.TABLE)]
+    show.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # functions may carry one
+    return show
+
+
+def _show(loaded: LoadedConfig, output: Output) -> None:
+    from gpustow.config.effective import effective, summary, written  # noqa: PLC0415 - only here
+
+    values = effective(loaded)
+    for warning in loaded.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    if output is Output.JSON:
+        file = None if loaded.file is None else {"path": loaded.file.path, "sha256": loaded.file.sha256}
+        told = [{"name": each.name, "value": each.value, "origin": each.origin.value} for each in values]
+        _print_json({"file": file, "settings": told, "warnings": list(loaded.warnings)})
+        return
+    wide = max(len(each.name) for each in values)
+    lines = [
+        summary(loaded)[0],
+        *(f"{each.name:<{wide}}  {each.origin.value:<11}  {written(each.value)}" for each in values),
+    ]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def schema() -> None:
+    """`gpustow config schema`."""
+    from gpustow.config.fileschema import file_schema  # noqa: PLC0415 - only here
+
+    _print_json(file_schema())
+
+
+def _print_json(data: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(data, indent=2) + "\n")

@@ -1,0 +1,105 @@
+"""`gpustow config`: check, show and schema, as an operator runs them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.cli.commands import Ended, run
+
+SHARED = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
+MPS = "sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 10}]}}\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "config.yaml"
+
+
+def check(file: Path, text: str, *more: str) -> Ended:
+    file.write_text(text)
+    return run("gpustow", "config", "check", str(file), *more, env={"MIG_STRATEGY": "wrong"})
+
+
+def test_a_file_without_faults_ends_with_0(file: Path) -> None:
+    ended = check(file, SHARED)
+    assert (ended.code, ended.out, ended.err) == (0, f"{file} can be used\n", "")
+
+
+def test_with_a_node_model_it_says_what_the_node_would_offer(file: Path) -> None:
+    ended = check(file, SHARED, "--node-model", "t4-4")
+    assert ended.code == 0
+    assert "  nvidia.com/gpu: 16 on 4 GPUs, sharing time-slicing; GPU-" in ended.out
+    told = json.loads(check(file, SHARED, "--node-model=t4-4", "-o", "json").out)
+    (resource,) = told["resources"]
+    assert (resource["name"], resource["devices"], resource["gpus"]) == ("nvidia.com/gpu", 16, 4)
+    assert resource["first_ids"][1].endswith("::1")
+
+
+def test_a_node_without_gpus_offers_nothing(file: Path, tmp_path: Path) -> None:
+    model = tmp_path / "empty.yaml"
+    model.write_text("name: empty\ngpus: []\n")
+    assert check(file, "gpus: {exclude: ['*']}", "--node-model", "t4-4").out.endswith("offers nothing\n")
+
+
+def test_warnings_are_told_and_end_with_8(file: Path) -> None:
+    ended = check(file, "flags: {migStrategi: mixed}")
+    assert ended.code == 8
+    assert "flags.migStrategi: unknown key, without effect; did you mean 'migStrategy'?" in ended.out
+    assert "can be used, with 1 warning" in ended.err
+    assert "2 warnings" in check(file, "flags: {migStrategi: mixed, gdsEnable: true}").err
+
+
+def test_what_the_plugin_would_refuse_ends_with_3(file: Path) -> None:
+    ended = check(file, "version: v2")
+    assert (ended.code, ended.out) == (3, "")
+    assert "unknown version: v2" in ended.err
+
+
+def test_a_node_that_does_not_go_with_the_file_ends_with_5(file: Path) -> None:
+    ended = check(file, "flags: {migStrategy: single}", "--node-model", "hgx-h100-mig")
+    assert ended.code == 5
+
+
+def test_flags_can_be_given_as_the_plugin_would_have_them(file: Path) -> None:
+    assert check(file, MPS).code == 3
+    ended = check(file, MPS, "--flag", "mps-root=/mps", "--flag=--device-list-strategy=envvar", "--node-model=t4-4")
+    assert "nvidia.com/gpu: 40 on 4 GPUs, sharing mps" in ended.out
+
+
+@pytest.mark.parametrize("word", ["mps-root", "nothing=1"])
+def test_a_flag_that_the_plugin_does_not_have_is_a_usage_error(file: Path, word: str) -> None:
+    assert check(file, SHARED, "--flag", word).code == 2
+
+
+def test_show_prints_each_value_and_where_it_comes_from(file: Path) -> None:
+    file.write_text(SHARED)
+    ended = run("gpustow", "config", "show", "-config-file", str(file), "-gds-enabled", env={"MIG_STRATEGY": "single"})
+    lines = ended.out.splitlines()
+    assert lines[0].startswith(f"config file: {file} (sha256 ")
+    told = {name: (origin, value) for name, origin, value in (line.split(maxsplit=2) for line in lines[1:])}
+    assert told["flags.migStrategy"] == ("environment", "single")
+    assert told["flags.gdsEnabled"] == ("flag", "true")
+    assert told["flags.mpsRoot"] == ("default", '""')
+    shared = "resources: [{name: nvidia.com/gpu, devices: all, replicas: 4}]"
+    assert told["sharing.timeSlicing"] == (
+        "file",
+        f"{{renameByDefault: false, failRequestsGreaterThanOne: false, {shared}}}",
+    )
+    assert "warning: accepted, but without effect in this version: --gds-enabled" in ended.err
+
+
+def test_show_prints_json_as_well() -> None:
+    told = json.loads(run("gpustow", "config", "show", "-o", "json").out)
+    assert told["file"] is None
+    assert {"name": "flags.migStrategy", "value": "none", "origin": "default"} in told["settings"]
+
+
+def test_show_refuses_what_the_plugin_refuses() -> None:
+    assert run("gpustow", "config", "show", "--mig-strategy=x").code == 3
+    assert run("gpustow", "config", "show", "--no-such-flag").code == 2
+
+
+def test_schema_prints_a_json_schema() -> None:
+    Draft202012Validator.check_schema(json.loads(run("gpustow", "config", "schema").out))
