@@ -51,7 +51,7 @@ def load_config(
     warnings += [f"{path}: {problem}" for problem in _merge(given, content)]
     config = _config(given, content, environ)
     if problems := [*_misfits(given), *_clashes(config, given)]:
-        raise ConfigError(_source(problems, given, path), problems)
+        raise ConfigError(_source(problems, given, path), [*problems, *content.findings.unknown])
     if idle := _without_effect(given, content):
         warnings.append(f"accepted, but without effect in this version: {', '.join(idle)}")
     return LoadedConfig(
