@@ -16,6 +16,7 @@ from gpustow.simulation.scenario import FIRST_NODE_MODEL, default_flags, three_p
 from gpustow.simulation.workload import parse_workload
 
 GPU = "nvidia.com/gpu"
+SHARED_POLICY = "shared-devices-allocation-policy"
 
 
 def experiment(workload: object = None, *, model: str = FIRST_NODE_MODEL, **flags: object) -> Experiment:
@@ -142,3 +143,22 @@ async def test_a_directory_that_is_too_deep_for_sockets_is_told(tmp_path: Path) 
 def test_an_unknown_policy_is_refused_before_anything_starts() -> None:
     with pytest.raises(ConfigError, match="tight"):
         experiment().config("tight")
+
+
+async def test_what_one_resource_holds_counts_for_another_until_it_is_given_back() -> None:
+    large, small, middle = (f"nvidia.com/mig-{profile}" for profile in ("3g.40gb", "1g.10gb", "2g.20gb"))
+    outcome = await experiment(
+        {
+            "pods": [
+                {"name": "large", "limits": {large: 1}},
+                {"name": "small", "limits": {small: 1}},
+                {"name": "middle", "limits": {middle: 1}},
+            ],
+            "steps": [{"admit": "large"}, {"admit": "small"}, {"release": "large"}, {"admit": "middle"}],
+        },
+        model="hgx-h100-mig",
+        **{"mig-strategy": "mixed", SHARED_POLICY: "distributed"},
+    ).run()
+    gpus = {slot.holder: slot.device.gpu_index for gpu in outcome.node.gpus for slot in outcome.slots(gpu)}
+    # The first GPU was busy with the large device when the small one was placed, and idle again afterwards.
+    assert (gpus["default/small"], gpus["default/middle"]) == (1, 0)

@@ -1,5 +1,8 @@
 from dataclasses import replace
 
+from gpustow.config import load_config
+from gpustow.hardware.nodemodel import load_node_model
+from gpustow.resources import build_catalog
 from gpustow.simulation.outcome import Phase, comparison
 from tests.simulation.samples import outcome, running
 
@@ -29,3 +32,28 @@ def test_the_comparison_is_one_sentence() -> None:
     packed = outcome("packed", [running("a", "MIG-0-0"), running("b", "MIG-0-1")], gpus=3)
     assert comparison([spread, packed]) == "distributed leaves 1 GPU wholly free, packed leaves 2."
     assert comparison([packed]) == "packed leaves 2 GPUs wholly free."
+
+
+def test_the_fragmentation_of_a_gpu_cut_for_mig_is_measured_from_what_is_in_use() -> None:
+    node = load_node_model("a100-4-mig-5").node
+    resources = build_catalog(node, load_config({"mig-strategy": "single"}, {}).config).resources
+    middle = node.gpus[1].mig_devices[2].uuid
+    result = replace(outcome("packed", [running("a", middle)]), node=node, resources=resources)
+    fragmented = result.mig_fragmentation()
+    assert [index for index, slices in fragmented.items() if slices] == [1]
+    assert list(fragmented) == [0, 1, 2, 3]
+
+
+def test_fragmentation_is_not_told_where_it_is_not_known_where_devices_lie() -> None:
+    node = load_node_model("a100-4-mig-5").node
+    unplaced = tuple(
+        replace(gpu, mig_devices=tuple(replace(part, start=None) for part in gpu.mig_devices)) for gpu in node.gpus
+    )
+    node = replace(node, gpus=unplaced)
+    resources = build_catalog(node, load_config({"mig-strategy": "single"}, {}).config).resources
+    result = replace(
+        outcome("packed", [running("a", node.gpus[1].mig_devices[0].uuid)]), node=node, resources=resources
+    )
+    assert set(result.mig_fragmentation()) == {0, 2, 3}
+    whole = load_node_model("t4-4").node
+    assert replace(result, node=whole, resources=()).mig_fragmentation() == {}

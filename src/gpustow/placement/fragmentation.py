@@ -10,7 +10,14 @@ The formula is ours, in the spirit of the fragmentation gradient of Weng et al.,
 
 from collections.abc import Iterable, Sequence
 
-from gpustow.hardware.mig import MigProfile
+from gpustow.hardware.mig import MigDevice, MigProfile
+
+
+def slices_of(part: MigDevice) -> range | None:
+    """The memory slices that a MIG device occupies; None where that is not known."""
+    if part.start is None or part.profile.memory_slices is None:
+        return None
+    return range(part.start, part.start + part.profile.memory_slices)
 
 
 def placeable(starts: Sequence[int], size: int, free: Iterable[int]) -> int:

@@ -3,6 +3,8 @@
 Nothing of the daemon is replaced: the supervisor that serves a real node serves here, and kubelet's side of the wire is
 spoken over the same unix sockets. Only the node is a model. The same experiment gives the same outcome each time: what
 kubelet chooses at random comes from a seed, and neither the environment of the process nor the time of day has a say.
+On a node pods come seconds apart, and the daemon reads what is in use between them; here it does so after each action,
+where there are several resources to know about, and at no other time.
 
 Limits: no scheduler. A pod that asks for more than the node has left is refused here, where a cluster would have sent
 it to another node or kept it waiting.
@@ -13,6 +15,7 @@ import os
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -23,6 +26,7 @@ from gpustow.hardware.nodemodel import NodeModel
 from gpustow.hardware.simulated import SimulatedReader
 from gpustow.kubelet.socketfile import MAX_PATH_BYTES
 from gpustow.plugin import Supervisor
+from gpustow.plugin.timing import Timing
 from gpustow.resources import Catalog, build_catalog
 from gpustow.simulation.kubelet import AdmittedContainer, AdmittedPod, EmbeddedKubelet, Pod
 from gpustow.simulation.outcome import Advertised, ContainerOutcome, Outcome, Phase, PodOutcome
@@ -79,7 +83,7 @@ class Experiment:
                 supervisor = self._supervisor(policy, kubelet)
                 running = asyncio.create_task(supervisor.run(), name="supervisor")
                 try:
-                    story = _Story(kubelet, catalog)
+                    story = _Story(kubelet, catalog, supervisor.read_usage)
                     await _unless_ended(running, story.tell(self.workload.actions, progress))
                 finally:
                     supervisor.stop()
@@ -99,6 +103,7 @@ class Experiment:
         return Supervisor(
             lambda: load_config(flags if policy is None else {**flags, POLICY_FLAG: policy}, {}),
             lambda _config: SimulatedReader(self.node_model),
+            timing=Timing(usage_every=inf, usage_settles=inf),
             random=Random(self.seed),  # noqa: S311 - to be repeated
         )
 
@@ -128,8 +133,11 @@ async def _unless_ended(running: asyncio.Task[None], work: Coroutine[Any, Any, _
 class _Story:
     """What happens to the pods, one action after the other."""
 
-    def __init__(self, kubelet: EmbeddedKubelet, catalog: Catalog) -> None:
+    def __init__(
+        self, kubelet: EmbeddedKubelet, catalog: Catalog, read_usage: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
         self._kubelet = kubelet
+        self._read_usage = read_usage
         self._catalog = catalog
         self.pods: dict[str, PodOutcome] = {}
         self.advertised: dict[str, Advertised] = {}
@@ -144,6 +152,8 @@ class _Story:
         }
         for done, action in enumerate(actions, start=1):
             await self._act(action)
+            if len(self._catalog.resources) > 1:
+                await self._read_usage()
             progress(done, len(actions))
 
     async def _act(self, action: Action) -> None:

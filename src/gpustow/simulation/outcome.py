@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gpustow.hardware.node import Gpu, Node
+from gpustow.placement.fragmentation import fragmentation, slices_of
 from gpustow.resources.device import Device, Resource
 
 
@@ -102,6 +103,22 @@ class Outcome:
         holders = self.holders()
         used = {device.gpu_index for resource in self.resources for device in resource.devices if device.id in holders}
         return tuple(gpu.index for gpu in self.node.gpus if gpu.index not in used)
+
+    def mig_fragmentation(self) -> dict[int, int]:
+        """For each GPU cut for MIG, in memory slices, what is free and cannot become a MIG device; 0 is none.
+
+        A GPU is left out where it is not known where its MIG devices in use lie.
+        """
+        holders = self.holders()
+        held = [device for resource in self.resources for device in resource.devices if device.id in holders]
+        measured: dict[int, int] = {}
+        for gpu in self.node.gpus:
+            parts = [device.mig for device in held if device.gpu_index == gpu.index and device.mig is not None]
+            taken = [slices_of(part) for part in parts]
+            if gpu.mig_enabled and gpu.mig_profiles and None not in taken:
+                free = set(range(gpu.memory_slices)).difference(*(slices for slices in taken if slices is not None))
+                measured[gpu.index] = fragmentation(gpu.mig_profiles, gpu.memory_slices, free)
+        return measured
 
     def refused(self) -> tuple[PodOutcome, ...]:
         """The pods that kubelet did not admit."""

@@ -89,6 +89,8 @@ def draw(outcome: Outcome, symbols: Mapping[str, str], strokes: Strokes = DRAWN)
             label = f"GPU {gpu.index} " if number == min(1, len(body) - 1) else ""
             lines.append(Text.assemble(label.ljust(label_width), line))
     lines.append(_free_line(outcome))
+    if fragmented := outcome.mig_fragmentation():
+        lines.append(Text(f"MIG fragmentation {sum(fragmented.values())} slices"))
     return lines
 
 

@@ -3,6 +3,8 @@
 The keys are an interface that scripts read, so none of them changes its meaning. `device_ids` and `envs` of a pod are
 there for the common pod with one container; `containers` says the same for each container by itself, and by resource.
 
+`mig_fragmentation` of a GPU is in memory slices, null where the GPU is not cut for MIG or it is not known.
+
 Limits: with several containers, `envs` of the pod is that of the first one that has any, because their values differ.
 """
 
@@ -20,6 +22,7 @@ def render_json(outcomes: Sequence[Outcome]) -> str:
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
     free = outcome.wholly_free_gpus()
+    fragmented = outcome.mig_fragmentation()
     return {
         "resources": {
             name: {"capacity": counts.capacity, "allocatable": counts.allocatable}
@@ -32,6 +35,7 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
                 "uuid": gpu.uuid,
                 "model": gpu.model,
                 "wholly_free": gpu.index in free,
+                "mig_fragmentation": fragmented.get(gpu.index),
                 "devices": [
                     {"id": slot.device.id, "resource": slot.resource, "pod": slot.holder} for slot in outcome.slots(gpu)
                 ],
