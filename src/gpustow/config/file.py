@@ -11,8 +11,8 @@ from gpustow.config.goyaml import parse
 from gpustow.config.patterns import ResourcePattern, read_patterns
 from gpustow.config.placement import ResourcePlacement, read_placement
 from gpustow.config.section import Findings, Section
-from gpustow.config.setting import Value
-from gpustow.config.settings import BY_KEY
+from gpustow.config.setting import Setting, Value
+from gpustow.config.settings import BY_FORMER_KEY, BY_KEY
 from gpustow.config.sharing import ReplicatedResources, read_sharing
 from gpustow.config.value import read_node
 from gpustow.errors import ConfigError, Problem
@@ -68,6 +68,19 @@ def _read_top(top: Section, content: FileContent) -> None:
         content.placement = read_placement(top.child("placement"))
 
 
+def _by_former_key(section: Section, child: Section) -> Setting | None:
+    """The setting that is given by a key that is no more, unless its own key stands there too; tells of it."""
+    setting = BY_FORMER_KEY.get(child.path)
+    if setting is None:
+        return None
+    right = setting.key.rpartition(".")[2]
+    if section.value(right) is not None:
+        child.warn(f"it is without effect, because of {right!r}")
+        return None
+    child.warn(f"it is read as {right!r}; write it so")
+    return setting
+
+
 def _check_version(version: Section) -> None:
     text = "" if version.node is None else str(version.node).strip()
     if text and version.node != VERSION:
@@ -77,7 +90,7 @@ def _check_version(version: Section) -> None:
 def _read_settings(section: Section, content: FileContent) -> None:
     for key in section.keys():  # noqa: SIM118 - a method, not a mapping
         child = section.child(key)
-        setting = BY_KEY.get(child.path)
+        setting = BY_KEY.get(child.path) or _by_former_key(section, child)
         if setting is None:
             continue
         try:

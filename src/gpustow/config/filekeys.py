@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher, get_close_matches
 from itertools import takewhile
 
-from gpustow.config.settings import BY_KEY
+from gpustow.config.settings import BY_FORMER_KEY, BY_KEY
 
 REPLICATED_KEYS = ("renameByDefault", "failRequestsGreaterThanOne", "resources")
 ENTRY_KEYS = ("name", "rename", "devices", "replicas")
@@ -45,7 +45,7 @@ PATHS = _paths()
 
 def keys_below(section: str) -> tuple[str, ...]:
     """The keys directly in the section at this path; empty is the top."""
-    return tuple(_name(path) for path in PATHS if path.rpartition(".")[0] == section)
+    return tuple(_name(path) for path in (*PATHS, *BY_FORMER_KEY) if path.rpartition(".")[0] == section)
 
 
 def nearest(section: str, key: str, known: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ def read_given(flags: Mapping[str, object], environ: Mapping[str, str]) -> tuple
     """What flags (by any of their names) and environment give, by the long name of the flag, and what is wrong."""
     given: dict[str, Given] = {}
     problems: list[Problem] = []
-    words_of_flags = {BY_FLAG[name].flag: _words(value) for name, value in flags.items()}
+    words_of_flags = {name: _words(value) for name, value in flags.items()}
     for setting in SETTINGS:
         name, words, origin = _source(setting, words_of_flags, environ)
         if not words:
@@ -43,6 +43,18 @@ def read_given(flags: Mapping[str, object], environ: Mapping[str, str]) -> tuple
     return given, problems
 
 
+def former_names(given: Mapping[str, Given]) -> list[str]:
+    """A notice for each value that was given by a name that is no more, by the long names of the flags."""
+    notices = []
+    for flag, value in given.items():
+        setting = BY_FLAG[flag]
+        if setting.former and value.name == f"--{setting.former.flag}":
+            notices.append(f"{value.name} is read as --{flag}; write it so")
+        elif setting.former and value.name == setting.former.env:
+            notices.append(f"{value.name} is read as {setting.envs[0]}; write it so")
+    return notices
+
+
 def visible_devices(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The devices that our own container was given by name; empty if it was given all, or none in this way."""
     text = environ.get(VISIBLE_DEVICES, "").strip()
@@ -55,9 +67,10 @@ def _source(
     setting: Setting, flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]
 ) -> tuple[str, Sequence[str], Origin]:
     """What names the setting, the words given for it, and where they come from."""
-    if setting.flag in flags:
-        return f"--{setting.flag}", flags[setting.flag], Origin.FLAG
-    for variable in setting.envs:
+    for name in setting.names:
+        if name in flags:
+            return f"--{name}", flags[name], Origin.FLAG
+    for variable in (*setting.envs, *([setting.former.env] if setting.former else [])):
         if variable in environ:
             return variable, [environ[variable]], Origin.ENVIRONMENT
     return "", [], Origin.DEFAULT

@@ -14,8 +14,8 @@ from typing import Any
 
 from gpustow.config.config import Config, ConfigFile, LoadedConfig, Origin
 from gpustow.config.file import FileContent, read_file
-from gpustow.config.given import Given, read_given, visible_devices
-from gpustow.config.settings import BY_KEY, FEATURE_SETTINGS, SETTINGS
+from gpustow.config.given import Given, former_names, read_given, visible_devices
+from gpustow.config.settings import BY_FLAG, BY_KEY, FEATURE_SETTINGS, SETTINGS
 from gpustow.config.strategies import DeviceDiscoveryStrategy, DeviceIdStrategy, DeviceListStrategy, MigStrategy
 from gpustow.errors import ConfigError, Problem
 
@@ -47,7 +47,7 @@ def load_config(
     strict = "strict-config" in given and given["strict-config"].value is True
     text = _read(path, read_text) if path else ""
     content = read_file(text, path) if path else FileContent()
-    warnings = _tell_findings(content, path, strict=strict)
+    warnings = [*former_names(given), *_tell_findings(content, path, strict=strict)]
     warnings += [f"{path}: {problem}" for problem in _merge(given, content)]
     config = _config(given, content, environ)
     if problems := [*_misfits(given), *_clashes(config, given)]:
@@ -145,7 +145,9 @@ def _without_effect(given: Mapping[str, Given], content: FileContent) -> list[st
             idle += [f"{own.name} {word}" for word in own.value if word not in acting]
         elif not setting.acts and own.value != setting.default:
             idle.append(own.name)
-    return idle + ["sharing.mps (containers are not connected to MPS)"] * (content.mps is not None)
+    if content.mps is not None and not BY_FLAG["mps-root"].acts:
+        idle.append("sharing.mps (containers are not connected to MPS)")
+    return idle
 
 
 def _config(given: Mapping[str, Given], content: FileContent, environ: Mapping[str, str]) -> Config:

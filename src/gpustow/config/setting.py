@@ -20,10 +20,19 @@ Value = str | bool | int | tuple[str, ...] | tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class FormerNames:
+    """The names that a setting had while it was proposed, in each place: flag without dashes, variable, key."""
+
+    flag: str
+    env: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """One setting. `flag` and `aliases` are without dashes; of `envs` the first that is set wins.
 
-    `key` is the path in the file, empty if the file cannot set it. `field` is its name in `Config`, where that is not
+    `key` is the path in the file, empty if the file cannot set it. `former` names are taken with a notice. `field` is its name in `Config`, where that is not
     the flag's. `allowed` are the words that can be chosen (each item's, for a list), `whole` the values that it may
     have as a whole, `least` how many items a list needs; where they are empty anything may be. `refusal` is what
     v0.20.0 says of something else.
@@ -36,6 +45,7 @@ class Setting:
     key: str = ""
     aliases: tuple[str, ...] = ()
     envs: tuple[str, ...] = ()
+    former: "FormerNames | None" = None
     field: str = ""
     allowed: tuple[str, ...] = ()
     whole: tuple[Value, ...] = ()
@@ -46,7 +56,7 @@ class Setting:
     @property
     def names(self) -> tuple[str, ...]:
         """All names of the flag, without dashes."""
-        return (self.flag, *self.aliases)
+        return (self.flag, *self.aliases, *([self.former.flag] if self.former else []))
 
     @property
     def attribute(self) -> str:

@@ -8,7 +8,7 @@ so (`acts`), and whoever sets it to something else than its default is told.
 from enum import Enum
 
 from gpustow.config.duration import parse_duration
-from gpustow.config.setting import Kind, Setting
+from gpustow.config.setting import FormerNames, Kind, Setting
 from gpustow.config.strategies import (
     SHARED_POLICIES,
     DeviceDiscoveryStrategy,
@@ -64,6 +64,7 @@ SETTINGS: tuple[Setting, ...] = (
         "GPUs free, spread takes as many GPUs as it can, packed-aligned the fewest that are linked well.",
         key="flags.plugin.sharedDevicesAllocationPolicy",
         envs=("SHARED_DEVICES_ALLOCATION_POLICY",),
+        former=FormerNames("allocation-policy", "ALLOCATION_POLICY", "flags.plugin.allocationPolicy"),
         allowed=SHARED_POLICIES,
         refusal="invalid --shared-devices-allocation-policy option",
     ),
@@ -309,6 +310,9 @@ FEATURE_SETTINGS: tuple[Setting, ...] = (
 
 BY_FLAG = {name: setting for setting in SETTINGS for name in setting.names}
 """The plugin's settings by each name of their flag."""
+
+BY_FORMER_KEY = {setting.former.key: setting for setting in SETTINGS if setting.former}
+"""The settings by the key that they had while they were proposed."""
 
 BY_KEY = {setting.key: setting for setting in (*SETTINGS, *FEATURE_SETTINGS) if setting.key}
 """All settings by their path in the file."""
