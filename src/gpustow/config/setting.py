@@ -32,10 +32,10 @@ class FormerNames:
 class Setting:
     """One setting. `flag` and `aliases` are without dashes; of `envs` the first that is set wins.
 
-    `key` is the path in the file, empty if the file cannot set it. `former` names are taken with a notice. `field` is its name in `Config`, where that is not
-    the flag's. `allowed` are the words that can be chosen (each item's, for a list), `whole` the values that it may
-    have as a whole, `least` how many items a list needs; where they are empty anything may be. `refusal` is what
-    v0.20.0 says of something else.
+    `key` is the path in the file, empty if the file cannot set it. `former` names are taken with a notice. `field` is
+    its name in `Config`, where that is not the flag's. `allowed` are the words that can be chosen (each item's, for a
+    list), `whole` the values that it may have as a whole, `least` how many items a list needs; where they are empty
+    anything may be. `refusal` is what v0.20.0 says of something else.
     """
 
     flag: str
