@@ -17,8 +17,13 @@ SETTING_FLAGS: Sequence[Flag] = [Flag(setting.names, boolean=setting.kind is Kin
 
 
 def setting_parameters() -> list[inspect.Parameter]:
-    """A keyword parameter for each setting, as the command library reads them."""
-    return [_parameter(setting) for setting in SETTINGS]
+    """A keyword parameter for each setting, as the command library reads them; former names are not shown."""
+    former = [
+        keyword(_field(setting.former.flag), str | None, typer.Option(None, f"--{setting.former.flag}", hidden=True))
+        for setting in SETTINGS
+        if setting.former
+    ]
+    return [*(_parameter(setting) for setting in SETTINGS), *former]
 
 
 def keyword(name: str, annotation: Any, default: object) -> inspect.Parameter:
@@ -27,12 +32,9 @@ def keyword(name: str, annotation: Any, default: object) -> inspect.Parameter:
 
 
 def given_settings(given: Mapping[str, Any]) -> dict[str, object]:
-    """Those of the parameters that were given, by the long name of the flag."""
-    return {
-        setting.flag: given[_parameter_name(setting)]
-        for setting in SETTINGS
-        if given[_parameter_name(setting)] not in (None, [])
-    }
+    """Those of the parameters that were given, by the long name of the flag, or its former name if that was used."""
+    names = [setting.flag for setting in SETTINGS] + [setting.former.flag for setting in SETTINGS if setting.former]
+    return {name: given[_field(name)] for name in names if given[_field(name)] not in (None, [])}
 
 
 def setting_help(setting: Setting) -> str:
@@ -42,22 +44,22 @@ def setting_help(setting: Setting) -> str:
     return f"{setting.help}{acts} [{'; '.join([f'default {_shown(setting.default)}', *places])}]"
 
 
-def _parameter_name(setting: Setting) -> str:
-    return setting.flag.replace("-", "_")
+def _field(flag: str) -> str:
+    return flag.replace("-", "_")
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
     several = setting.kind in {Kind.TEXTS, Kind.INTEGERS}
     option = typer.Option(
         None,
-        *(f"--{name}" for name in setting.names),
+        *(f"--{name}" for name in (setting.flag, *setting.aliases)),
         metavar="true|false"
         if setting.kind is Kind.BOOLEAN
         else "|".join(setting.allowed) or setting.kind.value.upper(),
         help=setting_help(setting),
         show_default=False,
     )
-    return keyword(_parameter_name(setting), list[str] | None if several else str | None, option)
+    return keyword(_field(setting.flag), list[str] | None if several else str | None, option)
 
 
 def _shown(default: object) -> str:
