@@ -155,4 +155,4 @@ async def test_many_re_registrations_leave_nothing_open(directory: Path, random:
                 await kubelet.wait_for(THING)
                 plugin.end_streams()
                 await settle(plugin)
-            assert not kubelet.clients.open
+            assert not kubelet._last().clients.open

@@ -112,7 +112,10 @@ async def test_a_finished_pod_gives_its_devices_to_the_next_one(kubelet: Embedde
         await kubelet.wait_for(THING, at_least=2)
         await kubelet.admit(wanting("a", 2))
         kubelet.finish("default", "a")
-        assert kubelet.pod_status("default", "a").phase is Phase.SUCCEEDED
+        healthy = {"main": (ResourceStatus(THING, {"d0": "Healthy", "d1": "Healthy"}),)}
+        assert kubelet.pod_status("default", "a") == PodStatus(Phase.SUCCEEDED, allocated_resources=healthy)
+        with pytest.raises(UsageError, match="default/a has ended already"):
+            kubelet.finish("default", "a")
         await kubelet.admit(wanting("b", 2))
 
 

@@ -23,7 +23,6 @@ from gpustow.errors import AdmissionError, UsageError
 from gpustow.simulation.kubelet.admission import HintProvider
 from gpustow.simulation.kubelet.answer import ContainerAnswer
 from gpustow.simulation.kubelet.behaviour import DEFAULT_BEHAVIOUR, Behaviour
-from gpustow.simulation.kubelet.clients import ClientTable
 from gpustow.simulation.kubelet.devicemanager import DeviceManager
 from gpustow.simulation.kubelet.journal import Journal, Registered
 from gpustow.simulation.kubelet.nodestatus import NodeObject, NodeStatus
@@ -104,11 +103,6 @@ class EmbeddedKubelet:
     def manager(self) -> DeviceManager:
         """The device manager of the last run, to look inside; it is no part of the documented surface."""
         return self._last().manager
-
-    @property
-    def clients(self) -> ClientTable:
-        """The connections of the last run, as `manager`."""
-        return self._last().clients
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -297,13 +291,15 @@ class EmbeddedKubelet:
         return edits
 
     def finish(self, namespace: str, name: str) -> None:
-        """The pod's containers have ended well; the Pod object stays.
+        """The pod's containers have ended well; the Pod object stays, with the device health that was written last.
 
-        Raises KeyError if there is no such pod, UsageError while it is being admitted.
+        Raises KeyError if there is no such pod, UsageError while it is being admitted or if it has ended already.
         """
         pod = self._decided(namespace, name)
+        if self.pod_status(namespace, name).phase.ended:
+            raise UsageError(f"pod {pod.key} has ended already")
         self._end(pod)
-        self._cluster.book.end(pod, PodStatus(Phase.SUCCEEDED))
+        self._cluster.book.end(pod, replace(self.pod_status(namespace, name), phase=Phase.SUCCEEDED))
 
     def remove(self, namespace: str, name: str) -> None:
         """The pod is deleted; its devices are free for the next admission.
