@@ -8,6 +8,7 @@ k8s-device-plugin v0.20.0. It is looked for among the GPUs that were read, and b
 """
 
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import assert_never
 
@@ -75,15 +76,11 @@ class MachineReader:
 
     def _names(self) -> list[str]:
         """The models of all GPUs that NVML lists, also of those that cannot be served."""
-        nvml = Nvml(self._driver_root, self._caller)
         names = []
-        try:
+        with closing(self._caller), closing(Nvml(self._driver_root, self._caller)) as nvml:
             for index in range(nvml.need("nvmlDeviceGetCount")):
-                try:
-                    names.append(str(nvml.call("nvmlDeviceGetName", nvml.call("nvmlDeviceGetHandleByIndex", index))))
-                except NvmlFailure:
-                    continue
-        finally:
-            nvml.close()
-            self._caller.close()
+                about = f"GPU {index}"
+                with suppress(NvmlFailure):
+                    handle = nvml.call("nvmlDeviceGetHandleByIndex", index, about=about)
+                    names.append(str(nvml.call("nvmlDeviceGetName", handle, about=about)))
         return names

@@ -6,6 +6,7 @@ its links are unknown. So nothing is needed of a GPU but that NVML lists it.
 
 import threading
 from collections.abc import Collection
+from contextlib import closing
 
 from gpustow.hardware.node import Gpu, Node, Platform
 from gpustow.hardware.nvml.asking import GpuQuestions, LeftOut
@@ -38,13 +39,8 @@ class WslReader:
         Raises:
             HardwareError: there is no driver, or it does not say how many GPUs there are.
         """
-        with self._lock:
-            nvml = Nvml(self._driver_root, self._caller)
-            try:
-                return self._read(nvml)
-            finally:
-                nvml.close()
-                self._caller.close()
+        with self._lock, closing(self._caller), closing(Nvml(self._driver_root, self._caller)) as nvml:
+            return self._read(nvml)
 
     def _read(self, nvml: Nvml) -> Node:
         findings = Findings()

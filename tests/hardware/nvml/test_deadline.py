@@ -41,11 +41,29 @@ def test_a_call_that_hangs_is_left_behind_and_the_next_is_made(gate: threading.E
     caller.close()
 
 
+def test_a_call_that_hangs_is_not_made_again_about_the_same_until_it_returns(gate: threading.Event) -> None:
+    caller = DeadlineCaller(0.05)
+    with pytest.raises(Hang, match="no answer within"):
+        caller.call(gate.wait, about="GPU 0")
+    for _ in range(MOST_STUCK + 1):
+        with pytest.raises(Hang, match="asked before and has not answered yet"):
+            caller.call(gate.wait, about="GPU 0")
+    assert caller.stuck == 1
+    with pytest.raises(Hang, match="no answer within"):
+        caller.call(gate.wait, about="GPU 1")
+    gate.set()
+    while caller.stuck:
+        time.sleep(0.001)
+    caller.deadline = 30.0
+    assert caller.call(gate.wait, about="GPU 0")
+    caller.close()
+
+
 def test_with_too_many_calls_that_hang_no_more_are_made_until_some_return(gate: threading.Event) -> None:
     caller = DeadlineCaller(0.01)
-    for _ in range(MOST_STUCK):
+    for number in range(MOST_STUCK):
         with suppress(Hang):
-            caller.call(gate.wait)
+            caller.call(gate.wait, about=f"GPU {number}")
     caller.deadline = 30.0
     with pytest.raises(Hang, match=f"{MOST_STUCK} earlier calls have not returned"):
         caller.call(len, "abc")

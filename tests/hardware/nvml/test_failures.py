@@ -183,6 +183,26 @@ def test_a_call_that_hangs_is_cut_off_and_costs_no_more_than_one_that_fails(
     assert sorted(line for part in parts for line in part) == sorted(expected)
 
 
+def test_a_node_that_is_read_again_and_again_while_a_gpu_hangs_leaves_no_more_calls_behind(
+    machine: ReaderProcess,
+) -> None:
+    machine.start(_model(), deadline=0.8)
+    machine.driver.hang("nvmlDeviceGetUUID", 30.0, gpu=STRUCK)
+    for _ in range(20):
+        assert [gpu.index for gpu in machine.read().gpus] == [0, 2]
+    assert machine.counts()["nvmlDeviceGetUUID", STRUCK] == 1
+
+
+def test_an_nvml_that_hangs_on_its_way_up_is_not_started_again_until_it_is_up(tmp_path: Path) -> None:
+    with ReaderProcess(FakeDriver(tmp_path, _model())) as process:
+        process.start(_model(), deadline=0.8)
+        process.driver.hang("nvmlInitWithFlags", 30.0)
+        with pytest.raises(HardwareError, match=r"no answer within 0\.8 s"):
+            process.read()
+        with pytest.raises(HardwareError, match="was asked before and has not answered yet"):
+            process.read()
+
+
 def test_a_call_that_hangs_for_every_gpu_is_not_made_for_each(machine: ReaderProcess) -> None:
     machine.start(_model(), deadline=0.8)
     machine.driver.hang("nvmlDeviceGetGpuFabricInfoV", 5.0)

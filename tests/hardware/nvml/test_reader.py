@@ -166,6 +166,15 @@ def test_links_are_read_anew_when_something_about_them_could_not_be_read(start: 
     assert process.read() == model.node
 
 
+def test_an_nvlink_that_cannot_be_read_costs_that_nvlink(start: Start) -> None:
+    model = load_node_model("dgx-1-v100")
+    driver, process = start(model)
+    driver.fail("nvmlDeviceGetNvLinkState", 999, gpu=0, start=2)
+    driver.fail("nvmlDeviceGetNvLinkState", 0, gpu=0, start=3)
+    table = process.read().links.table()
+    assert [table[0, other].nvlinks for other in (1, 2, 3, 4)] == [1, 0, 2, 2]
+
+
 def test_the_mig_layout_is_read_anew_each_time_and_the_links_are_not(start: Start) -> None:
     cut = load_node_model("hgx-h100-mig")
     driver, process = start(cut)

@@ -1,8 +1,9 @@
 """Asking NVML about one GPU, where no answer has its price: the reading alone, or the GPU.
 
 A reading that fails costs that reading, is told, and the rest goes on. What a GPU cannot be served without, and a GPU
-that NVML calls lost, costs that GPU. A call that has hung for a GPU is not made for it again in the same
-reading, and one that has hung for two GPUs not for the others either: the deadline is paid per call, not per GPU.
+that NVML calls lost, costs that GPU. A call that has hung for a GPU is not made for it again in the same reading, nor
+in later ones until it returns. One that has hung for two GPUs is not made for the others either, unless they cannot be
+served without its answer: the deadline is paid per call, not per GPU.
 """
 
 from collections.abc import Collection
@@ -41,16 +42,22 @@ class GpuQuestions:
             LeftOut: there is no answer.
         """
         try:
-            return self.nvml.call(call, *arguments)
+            return self.nvml.call(call, *arguments, about=self._about(None))
         except NvmlFailure as failure:
             if failure.code in absent:
                 return None
             raise LeftOut(what, failure) from failure
 
     def ask(
-        self, what: str, call: str, *arguments: Any, subject: str | None = None, quiet: Collection[int] = ()
+        self,
+        what: str,
+        call: str,
+        *arguments: Any,
+        subject: str | None = None,
+        quiet: Collection[int] = (),
+        failed: Any = None,
     ) -> Any | None:
-        """The answer, or None where there is none, which is told unless the return code is one of `quiet`.
+        """The answer; None where the return code is one of `quiet`, otherwise `failed`, which is told.
 
         `subject` is what is asked about, the GPU where None.
 
@@ -58,26 +65,30 @@ class GpuQuestions:
             LeftOut: NVML says that the GPU is lost.
         """
         try:
-            return self._answer(call, *arguments)
+            return self._answer(self._about(subject), call, *arguments)
         except NvmlFailure as failure:
             if failure.code in _LOST:
                 raise LeftOut(what, failure) from failure
-            if failure.code not in quiet:
-                self.tell(f"{what} cannot be read: {failure}", subject)
-            return None
+            if failure.code in quiet:
+                return None
+            self.tell(f"{what} cannot be read: {failure}", subject)
+            return failed
 
     def tell(self, text: str, subject: str | None = None) -> None:
         """Adds something to what is told about the GPU, or about `subject`."""
-        self.findings.add(subject or f"GPU {self.index}", text)
+        self.findings.add(self._about(subject), text)
 
-    def _answer(self, call: str, *arguments: Any) -> Any:
+    def _about(self, subject: str | None) -> str:
+        return subject or f"GPU {self.index}"
+
+    def _answer(self, about: str, call: str, *arguments: Any) -> Any:
         hung = self.nvml.hung[call]
         if self.index in hung:
             raise NvmlFailure(call, None, "not asked again, because it did not answer before")
         if len(hung) >= _HANGS_BEFORE_LEAVING:
             raise NvmlFailure(call, None, "not asked, because it did not answer for other GPUs")
         try:
-            return self.nvml.call(call, *arguments)
+            return self.nvml.call(call, *arguments, about=about)
         except NvmlFailure as failure:
             if failure.code is None:
                 hung.add(self.index)

@@ -2,8 +2,9 @@
 
 A call into the driver cannot be interrupted: when a GPU is sick enough, it just does not return. So calls run in a
 thread of their own, and whoever waits for them waits no longer than the deadline. A thread whose call did not return is
-left behind and a new one takes the next call. Threads left behind are counted, because each costs memory for good: with
-too many of them no further call is made until some return.
+left behind and a new one takes the next call. Until it returns, the same call about the same thing is not made again:
+reading a node again and again does not leave more and more threads behind. They are counted as well, because each costs
+memory for good: with too many of them no further call is made until some return.
 """
 
 import threading
@@ -16,17 +17,18 @@ MOST_STUCK = 16
 
 
 class Hang(Exception):  # noqa: N818 - names what happened
-    """The call did not return in time, or is not made because others did not."""
+    """The call did not return in time, or is not made because it or others did not before."""
 
 
 class _Job:
     """One call and what came of it."""
 
-    __slots__ = ("arguments", "done", "error", "function", "result")
+    __slots__ = ("about", "arguments", "done", "error", "function", "result")
 
-    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], about: str) -> None:
         self.function = function
         self.arguments = arguments
+        self.about = about
         self.done: SimpleQueue[None] = SimpleQueue()
         self.result: Any = None
         self.error: BaseException | None = None
@@ -53,18 +55,21 @@ class DeadlineCaller:
         self._stuck = [job for job in self._stuck if job.done.empty()]
         return len(self._stuck)
 
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What the function returns or raises.
+    def call(self, function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
+        """What the function returns or raises; `about` is what it is asked about, such as `GPU 2`.
 
         Raises:
-            Hang: it did not return within the deadline, or too many have not returned before.
+            Hang: it did not return within the deadline, an earlier call of it about the same has not returned yet, or
+                too many calls have not.
         """
-        if len(self._stuck) >= MOST_STUCK and self.stuck >= MOST_STUCK:
-            raise Hang(f"not asked, because {self.stuck} earlier calls have not returned")
+        if self._stuck and self.stuck >= MOST_STUCK:
+            raise Hang(f"not asked, because {len(self._stuck)} earlier calls have not returned")
+        if any(job.function == function and job.about == about for job in self._stuck):
+            raise Hang("not asked, because it was asked before and has not answered yet")
         if self._jobs is None:
             self._jobs = SimpleQueue()
             threading.Thread(target=_work, args=(self._jobs,), name="gpustow-nvml", daemon=True).start()
-        job = _Job(function, arguments)
+        job = _Job(function, arguments, about)
         self._jobs.put(job)
         try:
             job.done.get(timeout=self.deadline)

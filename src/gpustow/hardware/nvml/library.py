@@ -108,14 +108,14 @@ class Nvml:
         with suppress(NvmlFailure):
             self.call("nvmlShutdown")
 
-    def call(self, name: str, *arguments: Any) -> Any:
-        """What the function of the bindings returns.
+    def call(self, name: str, *arguments: Any, about: str = "") -> Any:
+        """What the function of the bindings returns; `about` is what it is asked about, such as `GPU 2`.
 
         Raises:
             NvmlFailure: it failed, or did not return in time.
         """
         try:
-            return self._caller.call(getattr(self.bindings, name), *arguments)
+            return self._caller.call(getattr(self.bindings, name), *arguments, about=about)
         except Hang as hang:
             raise NvmlFailure(name, None, str(hang)) from None
         except self.bindings.NVMLError as error:

@@ -2,7 +2,7 @@
 
 An NVLink ends at another GPU, known by its PCI bus id, or at an NVSwitch. Through switches two GPUs have as many links
 as the one with fewer, for no more can be in use at once. What cannot be read counts as the lowest: a level as unknown,
-NVLinks as none.
+an NVLink as none, and the others of the GPU count.
 """
 
 from collections import Counter
@@ -20,6 +20,7 @@ _MOST_LINKS = 36
 
 _TO_SWITCH = 2
 _ACTIVE = 1
+_UNREAD = -1
 _NO_LINK = frozenset({NOT_SUPPORTED, INVALID_ARGUMENT, FUNCTION_NOT_FOUND})
 
 Opened = tuple[Gpu, Any, GpuQuestions]
@@ -74,7 +75,7 @@ class LinkWalk:
     def _active_links(self, handle: Any, questions: GpuQuestions) -> Iterator[int]:
         """The numbers of the active NVLinks; the first number that NVML does not know is behind the last link."""
         for number in range(_MOST_LINKS):
-            state = questions.ask("NVLinks", "nvmlDeviceGetNvLinkState", handle, number, quiet=_NO_LINK)
+            state = questions.ask("NVLinks", "nvmlDeviceGetNvLinkState", handle, number, quiet=_NO_LINK, failed=_UNREAD)
             if state is None:
                 return
             if state == _ACTIVE:

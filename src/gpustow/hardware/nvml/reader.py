@@ -8,6 +8,7 @@ node's notes. Only a driver that cannot be read at all is an error.
 
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,13 +51,8 @@ class NvmlReader:
         Raises:
             HardwareError: there is no driver, or it does not say how many GPUs there are.
         """
-        with self._lock:
-            nvml = Nvml(self._places.driver_root, self._caller)
-            try:
-                return self._read(nvml)
-            finally:
-                nvml.close()
-                self._caller.close()
+        with self._lock, closing(self._caller), closing(Nvml(self._places.driver_root, self._caller)) as nvml:
+            return self._read(nvml)
 
     def _read(self, nvml: Nvml) -> Node:
         findings = Findings()
