@@ -153,6 +153,7 @@ async def test_an_unknown_device_is_refused_by_its_name_and_changes_nothing(tmp_
         before = await calls.allocate(allocate_request(["GPU-0"]))
         with pytest.raises(grpc.aio.AioRpcError, match="GPU-9") as error:
             await calls.allocate(allocate_request(["GPU-0"], ["GPU-9"]))
+        assert recorder.events == [f"allocated {GPU}", f"allocation failed {GPU}"], "nothing of it was granted"
         assert error.value.code() is grpc.StatusCode.UNKNOWN
         assert await calls.allocate(allocate_request(["GPU-0"])) == before
     assert recorder.events[-2] == f"allocation failed {GPU}"

@@ -1,10 +1,16 @@
-"""What a plugin tells about itself while it works, for metrics and status pages. It never waits for an answer."""
+"""What a plugin tells about itself while it works, for metrics and status pages. It never waits for an answer.
 
-from collections.abc import Sequence
+Telling must not cost a pod or a socket, so the daemon puts whatever observer it is given behind a `GuardedObserver`.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
 from gpustow.placement import Placement
+
+log = logging.getLogger(__name__)
 
 
 class PluginState(StrEnum):
@@ -65,3 +71,37 @@ class SilentObserver:
 
     def allocation_failed(self, resource: str, error: Exception) -> None:
         """See PluginObserver."""
+
+
+class GuardedObserver:
+    """A PluginObserver that tells another one, and logs instead of raising what that one raises."""
+
+    def __init__(self, observer: PluginObserver) -> None:
+        self._observer = observer
+
+    def moved(self, resource: str, state: PluginState, reason: str) -> None:
+        """See PluginObserver."""
+        _guarded(lambda: self._observer.moved(resource, state, reason))
+
+    def preferred(self, resource: str, placement: Placement, seconds: float) -> None:
+        """See PluginObserver."""
+        _guarded(lambda: self._observer.preferred(resource, placement, seconds))
+
+    def preference_failed(self, resource: str, error: Exception) -> None:
+        """See PluginObserver."""
+        _guarded(lambda: self._observer.preference_failed(resource, error))
+
+    def allocated(self, resource: str, ids: Sequence[str]) -> None:
+        """See PluginObserver."""
+        _guarded(lambda: self._observer.allocated(resource, ids))
+
+    def allocation_failed(self, resource: str, error: Exception) -> None:
+        """See PluginObserver."""
+        _guarded(lambda: self._observer.allocation_failed(resource, error))
+
+
+def _guarded(tell: Callable[[], None]) -> None:
+    try:
+        tell()
+    except Exception:  # whoever watches the daemon must not stop it
+        log.exception("an observer failed, and the daemon goes on")

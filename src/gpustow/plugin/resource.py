@@ -150,10 +150,12 @@ class ResourcePlugin:
             await self._register(server)
             return await self._watch(server, service)
         finally:
-            self._move(PluginState.DRAINING, "it ends its streams and removes its socket")
             self._service = None
             service.feed.close()
-            await server.stop()
+            try:
+                self._move(PluginState.DRAINING, "it ends its streams and removes its socket")
+            finally:
+                await server.stop()
 
     async def _register(self, server: PluginServer) -> None:
         if self._place.socket is None:

@@ -1,7 +1,8 @@
 """What a plugin answers kubelet: the five calls of one resource.
 
 Every call may come at any time and beside any other. The two that decide read one frozen `ServedResource`, do no I/O
-and wait for nothing; what they tell `usage` is what kubelet told them.
+and wait for nothing; what they tell `usage` is what kubelet told them. An Allocate for several containers is granted
+as a whole or not at all, and is told only then. The observer must not raise (`GuardedObserver`).
 
 Kubelet fails the pod on any error of GetPreferredAllocation, and does not need its answer: so whatever goes wrong
 there, the answer is empty and kubelet chooses. Allocate has no such way out: it fails if a device is unknown, with
@@ -117,17 +118,13 @@ class ResourceService:
         """What to put into the containers, one answer a request; fails as a whole."""
         served = self._served
         name = served.resource.name
+        containers = [tuple(container.devices_ids) for container in request.container_requests]
         responses = []
         try:
-            for container in request.container_requests:
-                ids = tuple(container.devices_ids)
+            for ids in containers:
                 edits = container_edits(served.resource, ids, served.config)
                 _check_rule(served, ids)
                 responses.append(container_response(edits))
-                if self._usage is not None:
-                    self._usage.allocated(served.resource, ids)
-                log.info("%s: allocates %s", name, _listed(ids))
-                self._observer.allocated(name, ids)
         except AllocationRefused as error:
             log.warning("%s", error)
             self._observer.allocation_failed(name, error)
@@ -136,6 +133,11 @@ class ResourceService:
             log.exception("%s: Allocate failed", name)
             self._observer.allocation_failed(name, error)
             await context.abort(grpc.StatusCode.INTERNAL, f"Allocate of {name} failed: {error}")
+        for ids in containers:
+            if self._usage is not None:
+                self._usage.allocated(served.resource, ids)
+            log.info("%s: allocates %s", name, _listed(ids))
+            self._observer.allocated(name, ids)
         return protocol.AllocateResponse(container_responses=responses)
 
     async def pre_start_container(

@@ -34,7 +34,7 @@ from gpustow.hardware.node import NodeReader
 from gpustow.kubelet.podresources import HeldDevice, PodResources, pod_resources_socket
 from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY, check_directory, remove_stale_sockets
 from gpustow.plugin.blocking import in_thread
-from gpustow.plugin.observer import PluginObserver, PluginState, SilentObserver
+from gpustow.plugin.observer import GuardedObserver, PluginObserver, PluginState, SilentObserver
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, Offer
 from gpustow.plugin.resource import ResourcePlugin, Surroundings
@@ -71,7 +71,7 @@ class Supervisor:
             self._timing,
             random or SystemRandom(),
             clock,
-            observer if observer is not None else SilentObserver(),
+            GuardedObserver(observer if observer is not None else SilentObserver()),
             self._usage,
         )
         self._place = KubeletPlace(default_directory, None)

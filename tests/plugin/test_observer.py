@@ -1,0 +1,73 @@
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from gpustow.kubelet.protocol import deviceplugin_v1beta1_pb2 as protocol
+from gpustow.plugin.observer import GuardedObserver, PluginState, SilentObserver
+from gpustow.plugin.offer import KubeletPlace
+from gpustow.plugin.resource import ResourcePlugin
+from gpustow.plugin.supervisor import Supervisor
+from tests.kubelet.fakekubelet import FakeKubelet, until
+from tests.plugin.samples import GPU, SHORT, Reader, Recorder, gpu, loaded, node, our_sockets, served, surroundings
+
+TOLD = ("moved", "preferred", "preference_failed", "allocated", "allocation_failed")
+
+
+def failing() -> Mock:
+    """An observer that raises at whatever it is told."""
+    raising = {f"{name}.side_effect": ZeroDivisionError(name) for name in TOLD}
+    return Mock(spec_set=SilentObserver(), **raising)
+
+
+def preference(size: int) -> protocol.PreferredAllocationRequest:
+    asked = protocol.ContainerPreferredAllocationRequest(available_deviceIDs=["GPU-0", "GPU-1"], allocation_size=size)
+    return protocol.PreferredAllocationRequest(container_requests=[asked])
+
+
+def allocation(device: str) -> protocol.AllocateRequest:
+    return protocol.AllocateRequest(container_requests=[protocol.ContainerAllocateRequest(devices_ids=[device])])
+
+
+async def test_an_observer_that_always_raises_costs_no_pod_and_no_socket(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    observer = failing()
+    config = loaded(kubelet_socket=str(tmp_path / "kubelet.sock"))
+    reader = Reader(node(gpu(0), gpu(1)))
+    supervisor = Supervisor(lambda: config, reader.make, timing=SHORT, observer=observer)
+    async with FakeKubelet(tmp_path) as kubelet:
+        running = asyncio.create_task(supervisor.run())
+        await until(lambda: kubelet.live(GPU))
+        calls = kubelet.plugins[0].calls
+        assert (await calls.get_preferred_allocation(preference(1))).container_responses[0].deviceIDs == ["GPU-0"]
+        assert (await calls.get_preferred_allocation(preference(3))).container_responses[0].deviceIDs == []
+        assert len((await calls.allocate(allocation("GPU-0"))).container_responses) == 1
+        with pytest.raises(Exception, match="GPU-9"):
+            await calls.allocate(allocation("GPU-9"))
+        supervisor.stop()
+        await running
+        assert len(kubelet.requests) == 1
+    assert our_sockets(tmp_path) == []
+    assert {name for name, _, _ in observer.method_calls} == set(TOLD)
+    assert "an observer failed, and the daemon goes on" in caplog.text
+
+
+async def test_even_an_unguarded_observer_that_raises_leaves_no_server_behind(tmp_path: Path) -> None:
+    plugin = ResourcePlugin(served(1), KubeletPlace(tmp_path, None), surroundings(failing()))
+    with pytest.raises(ZeroDivisionError):
+        await plugin.run()
+    assert our_sockets(tmp_path) == []
+
+
+async def test_what_is_told_is_passed_on(tmp_path: Path) -> None:
+    recorder = Recorder()
+    plugin = ResourcePlugin(served(1), KubeletPlace(tmp_path, None), surroundings(GuardedObserver(recorder)))
+    running = asyncio.create_task(plugin.run())
+    await until(lambda: plugin.ready)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert recorder.moves == [(GPU, PluginState.BOUND), (GPU, PluginState.DRAINING)]
