@@ -89,6 +89,12 @@ def test_a_gpu_whose_model_could_not_be_read_can_still_be_simulated() -> None:
     assert [len(gpu.mig_devices) for gpu in back.gpus] == [4, 4]
 
 
+def test_a_bus_id_that_could_not_be_read_does_not_clash_with_another_gpu() -> None:
+    full = _node("{model: Tesla T4, pciBusId: '0000:02:00.0'}, {model: Tesla T4, pciBusId: '0000:01:00.0'}")
+    node = replace(full, gpus=(replace(full.gpus[0], pci_bus_id=""), full.gpus[1]))
+    assert _read_back(node).gpus[1] == full.gpus[1]
+
+
 def test_a_mig_gpu_without_profiles_and_devices_is_written_without_mig() -> None:
     (gpu,) = _node("{model: Brand New, computeCapability: 12.1}").gpus
     node = replace(_node(""), gpus=(replace(gpu, mig_capable=True, mig_enabled=True),))

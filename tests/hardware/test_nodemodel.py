@@ -69,6 +69,20 @@ def test_uuids_are_the_same_on_every_machine() -> None:
     assert node.gpus[0].mig_devices[0].uuid == "MIG-af4a1837-f330-5042-8883-ff5001187fbb"
 
 
+def test_bus_ids_that_are_not_given_keep_away_from_those_that_are() -> None:
+    node = _model("name: n\ngpus: [{model: Tesla T4, count: 2}, {model: Tesla T4, pciBusId: '0000:01:00.0'}]").node
+    assert [gpu.pci_bus_id for gpu in node.gpus] == ["00000000:01:01.0", "00000000:02:00.0", "00000000:01:00.0"]
+
+
+def test_a_high_index_has_a_bus_id_as_well() -> None:
+    (gpu,) = _model("name: n\ngpus: [{model: Tesla T4, index: 300}]").node.gpus
+    assert gpu.pci_bus_id == "00000001:2D:00.0"
+
+
+def test_the_gpu_of_a_tegra_board_is_not_on_pci() -> None:
+    assert [gpu.pci_bus_id for gpu in load_node_model("jetson-orin").node.gpus] == [""]
+
+
 def test_a_model_is_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "node.yaml"
     file.write_text("name: mine\ngpus: []\n")

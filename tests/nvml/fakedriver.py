@@ -102,9 +102,10 @@ def _write_system_files(root: Path, model: NodeModel) -> None:
     """/sys and /proc of the machine: NUMA nodes, and the minor numbers of every MIG instance that can exist."""
     minors = ["config 1", "monitor 2"]
     for gpu in model.node.gpus:
-        device = root / "sys/bus/pci/devices" / sysfs_bus_id(gpu.pci_bus_id)
-        device.mkdir(parents=True, exist_ok=True)
-        (device / "numa_node").write_text(f"{-1 if gpu.numa_node is None else gpu.numa_node}\n")
+        if gpu.pci_bus_id:
+            device = root / "sys/bus/pci/devices" / sysfs_bus_id(gpu.pci_bus_id)
+            device.mkdir(parents=True, exist_ok=True)
+            (device / "numa_node").write_text(f"{-1 if gpu.numa_node is None else gpu.numa_node}\n")
         for instance in range(15):
             place = f"gpu{gpu.minor}/gi{instance}"
             minors.append(f"{place}/access {instance_minor(gpu.minor, instance)}")

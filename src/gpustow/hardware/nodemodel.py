@@ -3,7 +3,8 @@
 Here it is decided what a node model file means: what is filled in where the file is silent, and what cannot be. A known
 GPU model brings memory, compute capability and MIG profiles (`gpumodels`). UUIDs follow from the name of the node model
 and the index of the GPU, so that a model has the same UUIDs on every machine and in every run. Bus ids count up from
-01:00.0, minor numbers are the indices, links are unknown where the file names none.
+01:00.0 past those that the file gives, a Tegra board's GPU has none; minor numbers are the indices, links are unknown
+where the file names none.
 """
 
 from collections.abc import Callable, Sequence
@@ -108,6 +109,7 @@ class _Resolver:
         self._platform = Platform(file.platform)
         self._problems: list[Problem] = []
         self._cards: dict[int, Card] = {}
+        self._buses = {bus for group in file.gpus for bus in group.pci_bus_id or ()}
 
     def model(self) -> NodeModel:
         gpus: list[Gpu] = []
@@ -196,7 +198,12 @@ class _Resolver:
         return f"GPU-{uuid5(UUID_SPACE, f'{self._file.name}/{index}')}"
 
     def _bus_id(self, index: int) -> str:
-        return f"00000000:{index + 1:02X}:00.0"
+        """A bus id that the file gives no other GPU; none for the GPU of a Tegra board, which is not on PCI."""
+        if self._platform is Platform.TEGRA:
+            return ""
+        domain, bus = divmod(index + 1, 256)
+        ids = (f"{domain:08X}:{bus:02X}:{device:02X}.0" for device in range(32))
+        return next((bus_id for bus_id in ids if bus_id not in self._buses), "")
 
     def _paths(self, minor: int) -> tuple[str, ...]:
         return {
@@ -235,7 +242,7 @@ class _Resolver:
 
     def _check_unique(self, gpus: Sequence[Gpu]) -> None:
         for what, key in _IDENTITIES:
-            values = [key(gpu) for gpu in gpus]
+            values = [key(gpu) for gpu in gpus if key(gpu) != ""]
             for value in sorted({value for value in values if values.count(value) > 1}):
                 self._refuse("gpus", f"two GPUs have the {what} {value}")
         uuids = [device.uuid for gpu in gpus for device in gpu.mig_devices]
