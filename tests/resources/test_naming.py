@@ -6,8 +6,10 @@ from gpustow.config import Config, MigStrategy, ResourcePattern
 from gpustow.errors import HardwareError
 from gpustow.hardware.mig import MigProfile
 from gpustow.hardware.node import Platform
+from gpustow.hardware.nodemodel import parse_node_model
 from gpustow.resources import build_catalog
 from gpustow.resources.naming import Naming
+from tests.hardware.profiletable import BOARDS
 from tests.resources.machines import gpu, machine, mig_device, node
 
 NONE, SINGLE, MIXED = MigStrategy.NONE, MigStrategy.SINGLE, MigStrategy.MIXED
@@ -65,6 +67,16 @@ def test_a_part_of_an_instance_is_offered_where_a_pattern_names_it_and_under_sin
 )
 def test_a_profile_is_named_as_in_v0_20_0(profile: MigProfile, name: str | None) -> None:
     assert Naming(MIXED).of_mig(profile) == (name and f"nvidia.com/{name}")
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_every_profile_of_every_board_is_a_resource_of_its_name(board: str) -> None:
+    for name, *_ in BOARDS[board]:
+        model = parse_node_model(f"name: n\ngpus: [{{model: '{board}', mig: {{devices: ['{name}']}}}}]\n", "n")
+        for strategy, resource in ((MIXED, f"nvidia.com/mig-{name.replace('+', '.')}"), (SINGLE, "nvidia.com/gpu")):
+            (found,) = build_catalog(model.node, Config(mig_strategy=strategy)).resources
+            assert (found.name, len(found.devices)) == (resource, 1)
+            assert 0 < found.devices[0].share <= 1
 
 
 def test_a_profile_that_cannot_be_a_name_can_have_one_by_a_pattern() -> None:
