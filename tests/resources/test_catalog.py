@@ -113,9 +113,11 @@ def uneven() -> Node:
 
 
 def test_single_refuses_mig_devices_that_differ_and_shows_the_layouts() -> None:
-    with pytest.raises(HardwareError, match=r"1g\.5gb [+] 2g\.10gb") as refusal:
+    with pytest.raises(
+        HardwareError, match=r"GPU 0: 4 x 1g\.5gb [+] 1 x 2g\.10gb; GPU 1, 2, 3: 5 x 1g\.5gb"
+    ) as refusal:
         build_catalog(uneven(), Config(mig_strategy=SINGLE))
-    assert "--mig-strategy=mixed" in str(refusal.value)
+    assert "migStrategy to mixed" in str(refusal.value)
 
 
 def test_mixed_gives_each_profile_its_resource_from_small_to_large() -> None:
@@ -286,3 +288,18 @@ def test_ids_are_unique_and_no_card_is_given_away_twice(model: str, strategy: Mi
     assert len(ids) == len(set(ids)) == replicas * sum(counts(plain).values())
     assert all(load <= 1 for load in cards(plain.resources).values())
     assert cards(catalog.resources) == cards(plain.resources)
+
+
+def test_two_models_and_a_gpu_of_unknown_memory_are_one_resource() -> None:
+    mixed = with_gpus(
+        node("t4-4"), g1={"model": "Tesla V100-PCIE-16GB"}, g2={"memory_bytes": None}, g3={"numa_node": None}
+    )
+    (resource,) = build_catalog(mixed, Config()).resources
+    assert [device.share for device in resource.devices] == [1, 1, 1, 1]
+    assert resource.devices[3].numa_node is None
+
+
+def test_a_display_adapter_leaves_a_gap_in_the_indices() -> None:
+    machine = node("t4-4")
+    (resource,) = build_catalog(replace(machine, gpus=(machine.gpus[3], machine.gpus[0])), Config()).resources
+    assert [device.index for device in resource.devices] == ["0", "3"]

@@ -10,6 +10,7 @@ that differ, and plain GPUs beside MIG devices, in this order. Under `mixed` an 
 device without a name. The names are those where no pattern of the operator's says otherwise (`naming`).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -86,9 +87,9 @@ def _check_uniform(plain: Sequence[Gpu], cut: Sequence[Gpu]) -> None:
             advice="Create MIG devices there, turn its MIG mode off, or set --mig-strategy=mixed.",
         )
     if not alike([profile for gpu in cut for profile in _profiles(gpu)]):
-        layouts = "; ".join(f"{_called(gpu)} has {_profile_names(gpu)}" for gpu in cut)
         raise HardwareError(
-            f"MIG strategy single: more than one MIG device type present on node: {layouts}", advice=_UNIFORM_ADVICE
+            f"MIG strategy single: more than one MIG device type present on node: {_layouts(cut)}",
+            advice="Give every GPU of the node MIG devices of the same one profile, or set migStrategy to mixed.",
         )
     if plain:
         raise HardwareError(
@@ -110,8 +111,14 @@ def _profiles(gpu: Gpu) -> list[MigProfile]:
     return [device.profile for device in gpu.mig_devices]
 
 
-def _profile_names(gpu: Gpu) -> str:
-    return " + ".join(sorted(profile.name for profile in _profiles(gpu)))
+def _layouts(cut: Sequence[Gpu]) -> str:
+    """The profiles of each GPU, told once for GPUs that are cut alike."""
+    gpus: dict[str, list[str]] = {}
+    for gpu in cut:
+        number = Counter(profile.name for profile in sorted(_profiles(gpu), key=profile_order))
+        layout = " + ".join(f"{count} x {name}" for name, count in number.items())
+        gpus.setdefault(layout, []).append(str(gpu.index))
+    return "; ".join(f"GPU {', '.join(indices)}: {layout}" for layout, indices in gpus.items())
 
 
 def _empty(cut: Sequence[Gpu]) -> list[Gpu]:
