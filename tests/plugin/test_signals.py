@@ -70,8 +70,7 @@ async def test_the_signals_are_given_back_when_it_ends(tmp_path: Path) -> None:
         await until(lambda: daemon.supervisor.states)
         os.kill(os.getpid(), signal.SIGTERM)
         await running
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert [signal.getsignal(number) for number in numbers] == before
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)

@@ -9,7 +9,6 @@ import asyncio
 import inspect
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -89,7 +88,6 @@ def serve(
 
     `readers` gives what makes the reader for a configuration.
     """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what would be read again has not been read yet
     set_up_logs(log_format, log_level)
     try:
         make_reader = readers()
