@@ -1,7 +1,6 @@
 """The v1 file: what is read, what is refused, what is told."""
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -177,40 +176,6 @@ def test_the_section_placement_is_read() -> None:
     content = read_file("placement: {resources: [{name: gpu, policy: spread}]}", "x")
     assert [(entry.name, entry.policy) for entry in content.placement] == [("nvidia.com/gpu", "spread")]
     assert read_file("placement:", "x").placement == ()
-
-
-KEYS = st.sampled_from(
-    [
-        "version",
-        "flags",
-        "plugin",
-        "sharing",
-        "timeSlicing",
-        "mps",
-        "resources",
-        "name",
-        "replicas",
-        "devices",
-        "rename",
-    ]
-)
-LEAVES = (
-    st.none() | st.booleans() | st.integers(-2, 70) | st.floats() | st.text(max_size=8) | st.sampled_from(["v1", "gpu"])
-)
-TREES = st.recursive(
-    LEAVES,
-    lambda below: st.lists(below, max_size=3) | st.dictionaries(KEYS | st.text(max_size=6), below, max_size=4),
-    max_leaves=12,
-)
-
-
-@given(TREES)
-def test_any_tree_gives_a_content_or_a_config_error(tree: object) -> None:
-    text = yaml.safe_dump({"version": "v1", **tree} if isinstance(tree, dict) else tree)
-    try:
-        read_file(text, "x")
-    except ConfigError as error:
-        assert error.problems
 
 
 @given(st.text(max_size=60))

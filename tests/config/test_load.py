@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,8 @@ from gpustow.config import (
     Origin,
     load_config,
 )
+from gpustow.config.effective import summary
+from gpustow.config.filekeys import PATHS
 from gpustow.config.settings import BY_FLAG
 from gpustow.errors import ConfigError
 
@@ -453,3 +456,25 @@ def test_any_flags_and_environment_give_a_config_or_a_config_error(
     except ConfigError:
         return
     assert set(loaded.origins) == {setting.flag for setting in SETTINGS}
+
+
+KEYS = st.sampled_from(sorted({part.removesuffix("[]") for path in PATHS for part in path.split(".")}))
+LEAVES = (
+    st.none() | st.booleans() | st.integers(-2, 70) | st.floats() | st.text(max_size=8) | st.sampled_from(["v1", "gpu"])
+)
+TREES = st.recursive(
+    LEAVES,
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(KEYS | st.text(max_size=6), below, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(TREES)
+def test_any_file_gives_a_config_that_can_be_shown_or_a_config_error(tree: object) -> None:
+    text = yaml.safe_dump({"version": "v1", **tree} if isinstance(tree, dict) else tree)
+    try:
+        loaded = load(text)
+    except ConfigError as error:
+        assert error.problems
+    else:
+        assert summary(loaded)

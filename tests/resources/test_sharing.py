@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpustow.config import Config, MigStrategy, ReplicatedResource, ReplicatedResources
+from gpustow.config import Config, MigStrategy, ReplicatedResource, ReplicatedResources, ResourcePattern
 from gpustow.config.devicechoice import DeviceChoice
 from gpustow.errors import ConfigError
 from gpustow.resources import Catalog, build_catalog
@@ -58,6 +58,26 @@ def test_without_another_name_they_are_one_resource_with_different_shares() -> N
         "GPU-1": Fraction(1, 8),
         "GPU-2": 1,
     }
+
+
+def test_one_name_gathers_the_devices_of_several_resources_in_the_order_of_the_gpus() -> None:
+    machine = node(gpu(0, model="B"), gpu(1, model="A"), gpu(2, model="B"))
+    config = Config(
+        gpu_patterns=(ResourcePattern("A", "nvidia.com/a"),),
+        time_slicing=ReplicatedResources(
+            (entry(2, rename="nvidia.com/all"), entry(3, name="nvidia.com/a", rename="nvidia.com/all"))
+        ),
+    )
+    (resource,) = build_catalog(machine, config).resources
+    assert [device.id for device in resource.devices] == [
+        "GPU-0::0",
+        "GPU-0::1",
+        "GPU-1::0",
+        "GPU-1::1",
+        "GPU-1::2",
+        "GPU-2::0",
+        "GPU-2::1",
+    ]
 
 
 def test_a_number_of_devices_takes_the_lowest_that_no_list_has() -> None:

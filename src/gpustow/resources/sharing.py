@@ -47,7 +47,13 @@ def share(devices: Devices, entries: Sequence[ReplicatedResource], path: str) ->
                 shared.setdefault(name, []).append(device)
             else:
                 shared.setdefault(entry.rename or name, []).extend(_replicas(device, entry.replicas))
-    return SharedDevices({name: tuple(own) for name, own in shared.items()}, tuple(warnings))
+    in_order = {name: tuple(sorted(own, key=_position)) for name, own in shared.items()}
+    return SharedDevices(in_order, tuple(warnings))
+
+
+def _position(device: Device) -> tuple[int, int, str, int]:
+    """Sorts devices by GPU, place on it, and replica; one name may gather the devices of several resources."""
+    return device.gpu_index, device.edge, device.uuid, -1 if device.replica is None else device.replica
 
 
 def _replicas(device: Device, count: int) -> list[Device]:
