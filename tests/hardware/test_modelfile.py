@@ -17,7 +17,7 @@ def _committed_schema() -> Any:
 
 
 def test_the_committed_schema_is_the_one_of_the_model() -> None:
-    """To write it anew: python -m gpustow.hardware.modelfile > src/gpustow/hardware/models/node-model.schema.json."""
+    """To write it anew: gpustow models schema > src/gpustow/hardware/models/node-model.schema.json."""
     assert _committed_schema() == node_model_schema()
 
 

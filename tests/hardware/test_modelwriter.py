@@ -65,6 +65,15 @@ def test_what_could_not_be_read_stands_at_the_top() -> None:
     assert write_node_model(node).startswith("# GPU 9 is lost: it is left out\nname: t4-4\n")
 
 
+def test_a_note_of_several_lines_stays_a_comment() -> None:
+    node = replace(load_node_model("t4-4").node, notes=("GPU 1: a file\nname: b",))
+    assert _read_back(node).name == "t4-4"
+
+
+def test_a_node_without_a_name_gets_one() -> None:
+    assert _read_back(replace(load_node_model("t4-4").node, name="")).name == "node"
+
+
 def test_what_is_not_known_is_filled_in_from_the_model() -> None:
     full = load_node_model("a30-mig").node
     known = GPU_MODELS["NVIDIA A30"]

@@ -217,7 +217,7 @@ faults:
         ("a: [", "", "it is not YAML"),
         ("gpus: []", "name", "this key has to be given"),
         ("name: ''\ngpus: []", "name", "this key has to be given"),
-        ("name: a/b\ngpus: []", "name", "String should match pattern"),
+        ("name: a/b\ngpus: []", "name", "this should match pattern"),
         ("name: n", "gpus", "this key has to be given"),
         ("name: n\ngpus: 4", "gpus", "this should be a valid list (found '4')"),
         ("name: n\ngpus: [4]", "gpus[0]", "this has to be a mapping of keys to values (found '4')"),

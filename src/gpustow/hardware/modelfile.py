@@ -134,7 +134,7 @@ def _told(detail: Mapping[str, Any], known: list[str]) -> InitErrorDetails:
         message = "this has to be a mapping of keys to values"
     elif kind.startswith("union_tag"):
         message = "the key `fault` has to be one of xid, lost, slow, mig"
-    message = message.replace("Input should", "this should", 1)
+    message = re.sub("^(Input|String) should", "this should", message)
     error = PydanticCustomError(kind, "{message}", {"message": message.removeprefix("Value error, ")})
     return InitErrorDetails(type=error, loc=detail["loc"], input=detail["input"])
 

@@ -25,7 +25,7 @@ _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 def write_node_model(node: Node) -> str:
     """The text of a node model file that describes this node."""
     document = {
-        "name": node.name,
+        "name": node.name or "node",
         "platform": node.platform.value,
         "driverVersion": node.driver_version,
         "cudaVersion": node.cuda_version,
@@ -33,7 +33,7 @@ def write_node_model(node: Node) -> str:
         "links": dict(_links(node.links, [gpu.index for gpu in node.gpus])),
     }
     given = {key: value for key, value in document.items() if value not in ("", {})}
-    notes = "".join(f"# {note}\n" for note in node.notes)
+    notes = "".join(f"# {' '.join(note.split())}\n" for note in node.notes)
     text = yaml.dump(given, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=_WIDTH, allow_unicode=True)
     return notes + text
 
