@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Ended, run
+from tests.cli.commands import Ended, no_driver, run
 
 NODE_MODEL = "--node-model=a100-4-mig-5"
 
@@ -68,8 +68,16 @@ def test_a_kubelet_directory_that_is_missing_is_told(tmp_path: Path) -> None:
     assert "--kubelet-socket" in ended.err
 
 
-def test_a_node_without_a_driver_is_told(kubelet_directory: Path) -> None:
-    ended = plugin(kubelet_directory)
+def test_a_kubelet_directory_that_cannot_be_written_to_is_told_to_root_as_well() -> None:
+    ended = run("gpustow", "plugin", "--kubelet-socket=/proc/self/kubelet.sock", NODE_MODEL)
+    assert ended.code == 7
+    assert "kubelet's device plugin directory /proc/self is not writable" in ended.err
+
+
+def test_a_node_without_a_driver_is_told(kubelet_directory: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    ended = plugin(kubelet_directory, *no_driver(empty))
     assert ended.code == 5
     assert "there is no NVIDIA driver to read" in ended.err
 
@@ -105,12 +113,14 @@ def test_the_last_line_of_a_daemon_is_in_the_form_asked_for(kubelet_directory: P
     assert '"level": "critical"' in ended.err
 
 
-def test_the_program_of_v0_20_0_is_the_same_daemon() -> None:
-    ended = run("nvidia-device-plugin", "-mig-strategy", "twice")
+def test_the_program_of_v0_20_0_is_the_same_daemon(tmp_path: Path) -> None:
+    ended = run("nvidia-device-plugin", f"--kubelet-socket={tmp_path}/kubelet.sock", "-mig-strategy", "twice")
     assert ended.code == 3
     assert "twice" in ended.err
 
 
-def test_what_is_ignored_is_told() -> None:
-    ended = run("nvidia-device-plugin", "--fail-on-init-error", "false", "--node-model=t4-4")
+def test_what_is_ignored_is_told(tmp_path: Path) -> None:
+    nowhere = f"--kubelet-socket={tmp_path}/none/kubelet.sock"
+    ended = run("nvidia-device-plugin", nowhere, "--fail-on-init-error", "false", "--node-model=t4-4")
+    assert ended.code == 7
     assert "warning: ignored, because 'false' ends the flags: false --node-model=t4-4\n" in ended.err

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from gpustow.simulation.kubelet import Container, EmbeddedKubelet, Pod
-from tests.cli.commands import BIN, environment
+from tests.cli.commands import BIN, environment, no_driver
 
 RESOURCE = "nvidia.com/gpu"
 PATIENCE = 60
@@ -101,7 +101,9 @@ async def test_an_interrupt_ends_it_as_well(tmp_path: Path) -> None:
 
 
 async def test_without_a_driver_it_waits_if_it_is_told_to(tmp_path: Path) -> None:
-    async with daemon(tmp_path, "--fail-on-init-error=false") as running:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    async with daemon(tmp_path, "--fail-on-init-error=false", *no_driver(empty)) as running:
         await running.logged("Looking again")
         assert running.process.returncode is None
         assert running.sockets() == ["kubelet.sock"]

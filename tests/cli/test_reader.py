@@ -20,9 +20,14 @@ def test_a_bad_node_model_is_refused_before_anything_reads_it() -> None:
         reader_maker("none", {})
 
 
-def test_without_one_the_driver_is_read() -> None:
-    with pytest.raises(HardwareError, match="driver"):
-        reader_maker(None, {"NODE_NAME": "node-1"})(CONFIG).read()
+def test_without_one_the_driver_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_library(name: str) -> None:
+        raise OSError(f"{name} is hidden from this test")
+
+    monkeypatch.setattr("ctypes.CDLL", no_library)
+    config = Config(driver_root_ctr_path=str(tmp_path))
+    with pytest.raises(HardwareError, match="there is no NVIDIA driver to read"):
+        reader_maker(None, {"NODE_NAME": "node-1"}, str(tmp_path))(config).read()
 
 
 def test_the_machine_is_read_with_the_same_reader_until_the_configuration_says_otherwise() -> None:

@@ -51,11 +51,21 @@ def test_a_directory_that_is_missing_or_a_file_is_told_with_its_path(tmp_path: P
         check_directory(tmp_path / "file")
 
 
-def test_a_directory_that_cannot_be_written_to_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Root may write anywhere but on a read-only mount, which a test cannot make.
+def test_a_directory_that_cannot_be_written_to_is_told_to_root_as_well() -> None:
+    with pytest.raises(KubeletDirectoryError, match="/proc/self is not writable: "):
+        check_directory(Path("/proc/self"))
+
+
+def test_a_directory_that_cannot_be_listed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Root may list everything.
     monkeypatch.setattr(os, "access", lambda _path, _mode: False)
-    with pytest.raises(KubeletDirectoryError, match="is not writable"):
+    with pytest.raises(KubeletDirectoryError, match="is not readable"):
         check_directory(tmp_path)
+
+
+def test_checking_a_directory_leaves_nothing_in_it(tmp_path: Path) -> None:
+    check_directory(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_directory_whose_path_leaves_no_room_for_a_socket_is_told(tmp_path: Path) -> None:

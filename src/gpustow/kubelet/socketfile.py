@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryFile
 
 from gpustow.errors import KubeletDirectoryError
 
@@ -62,8 +63,14 @@ def check_directory(directory: Path) -> None:
         raise KubeletDirectoryError(str(directory), "does not exist")
     if not directory.is_dir():
         raise KubeletDirectoryError(str(directory), "is not a directory")
-    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
-        raise KubeletDirectoryError(str(directory), "is not writable")
+    if not os.access(directory, os.R_OK):
+        raise KubeletDirectoryError(str(directory), "is not readable")
+    try:
+        # Made and not only asked for: to root the kernel allows more than every file system does.
+        with TemporaryFile(dir=directory, prefix=PREFIX):
+            pass
+    except OSError as error:
+        raise KubeletDirectoryError(str(directory), f"is not writable: {error.strerror}") from error
     shortest = directory / f"{PREFIX}-{'0' * (_RANDOM_BITS // 4)}.sock"
     if len(os.fsencode(shortest)) > MAX_PATH_BYTES:
         raise KubeletDirectoryError(str(directory), f"has a path too long for a socket in it ({MAX_PATH_BYTES} bytes)")

@@ -1,0 +1,58 @@
+import ctypes
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import NO_DRIVER, check_safe, environment
+from tests.nvml.build import LIBRARY, built_library
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("gpustow", ("plugin",)),
+        ("gpustow", ("plugin", "--node-model=t4-4")),
+        ("nvidia-device-plugin", ()),
+        ("nvidia-device-plugin", ("--fail-on-init-error", "false", "--kubelet-socket=/x/kubelet.sock")),
+    ],
+)
+def test_a_daemon_that_would_find_the_kubelet_of_this_machine_is_not_started(
+    program: str, words: tuple[str, ...]
+) -> None:
+    with pytest.raises(AssertionError, match="needs a socket"):
+        check_safe(program, words)
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("gpustow", ("simulate",)),
+        ("gpustow", ("plugin", "--help")),
+        ("nvidia-device-plugin", ("-v=true",)),
+        ("nvidia-device-plugin", ("--kubelet-socket=/x/kubelet.sock",)),
+    ],
+)
+def test_what_ends_at_once_or_has_a_socket_of_its_own_is_started(program: str, words: tuple[str, ...]) -> None:
+    check_safe(program, words)
+
+
+@pytest.mark.parametrize("library", sorted(path.name for path in NO_DRIVER.iterdir()))
+def test_a_driver_of_this_machine_is_hidden(library: str, tmp_path: Path) -> None:
+    (tmp_path / library).symlink_to(built_library())
+    assert ctypes.CDLL(str(tmp_path / library))
+    env = environment({"LD_LIBRARY_PATH": f"{NO_DRIVER}:{tmp_path}"})
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import ctypes; ctypes.CDLL({library!r})"],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert f"OSError: {NO_DRIVER}/{library}" in ended.stderr
+
+
+def test_what_is_hidden_is_what_a_driver_is_found_by() -> None:
+    assert LIBRARY in {path.name for path in NO_DRIVER.iterdir()}
