@@ -9,6 +9,7 @@ import yaml
 
 from gpustow.errors import ConfigError, GpustowError, NoDevicesError, UsageError
 from gpustow.hardware.nodemodel import load_node_model, parse_node_model
+from gpustow.plugin import Supervisor
 from gpustow.simulation.experiment import Experiment
 from gpustow.simulation.outcome import Advertised, Outcome, Phase
 from gpustow.simulation.report import render_json
@@ -131,6 +132,21 @@ async def test_a_daemon_that_ends_by_itself_ends_the_experiment(monkeypatch: pyt
     monkeypatch.setattr("gpustow.plugin.Supervisor.run", ends)
     with pytest.raises(GpustowError, match="the plugin ended before the workload did"):
         await experiment().run("packed")
+
+
+async def test_a_daemon_that_does_not_register_ends_the_experiment_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def hangs(self: Supervisor) -> None:
+        await self._stop_asked.wait()
+
+    monkeypatch.setattr("gpustow.plugin.Supervisor.run", hangs)
+    monkeypatch.setattr("gpustow.simulation.experiment.REGISTRATION_SECONDS", 0.01)
+    with pytest.raises(GpustowError) as ended:
+        await experiment().run("packed")
+    assert str(ended.value).startswith("kubelet knows 0 of the 20 healthy devices of nvidia.com/gpu after 0.01 s: ")
+    assert "it has just been started" in str(ended.value)
+    assert "--log-level=info" in str(ended.value)
 
 
 async def test_a_directory_that_is_too_deep_for_sockets_is_told(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from gpustow.kubelet.socketfile import MAX_PATH_BYTES
 from gpustow.plugin import Supervisor
 from gpustow.plugin.timing import Timing
 from gpustow.resources import Catalog, build_catalog
+from gpustow.resources.device import Resource
 from gpustow.simulation.kubelet import AdmittedContainer, AdmittedPod, EmbeddedKubelet, Pod
 from gpustow.simulation.outcome import Advertised, ContainerOutcome, Outcome, Phase, PodOutcome
 from gpustow.simulation.workload import Action, Workload
@@ -71,8 +72,9 @@ class Experiment:
     async def run(self, policy: str | None = None, progress: Progress = lambda _done, _total: None) -> Outcome:
         """Runs the workload once, and takes everything down again.
 
-        Raises ConfigError, HardwareError or NoDevicesError, as the plugin does, and UsageError if the temporary
-        directory's path is too long. A pod that is refused is part of the outcome.
+        Raises ConfigError, HardwareError or NoDevicesError, as the plugin does, UsageError if the temporary directory's
+        path is too long, and GpustowError if kubelet does not get to know the devices. A pod that is refused is part of
+        the outcome.
         """
         loaded = self.config(policy)
         node = SimulatedReader(self.node_model).read()
@@ -83,7 +85,7 @@ class Experiment:
                 supervisor = self._supervisor(policy, kubelet)
                 running = asyncio.create_task(supervisor.run(), name="supervisor")
                 try:
-                    story = _Story(kubelet, catalog, supervisor.read_usage)
+                    story = _Story(kubelet, catalog, supervisor)
                     await _unless_ended(running, story.tell(self.workload.actions, progress))
                 finally:
                     supervisor.stop()
@@ -133,19 +135,16 @@ async def _unless_ended(running: asyncio.Task[None], work: Coroutine[Any, Any, _
 class _Story:
     """What happens to the pods, one action after the other."""
 
-    def __init__(
-        self, kubelet: EmbeddedKubelet, catalog: Catalog, read_usage: Callable[[], Coroutine[Any, Any, None]]
-    ) -> None:
+    def __init__(self, kubelet: EmbeddedKubelet, catalog: Catalog, supervisor: Supervisor) -> None:
         self._kubelet = kubelet
-        self._read_usage = read_usage
+        self._supervisor = supervisor
         self._catalog = catalog
         self.pods: dict[str, PodOutcome] = {}
         self.advertised: dict[str, Advertised] = {}
 
     async def tell(self, actions: tuple[Action, ...], progress: Progress) -> None:
         for resource in self._catalog.resources:
-            healthy = sum(device.healthy for device in resource.devices)
-            await self._kubelet.wait_for(resource.name, at_least=healthy, timeout=REGISTRATION_SECONDS)
+            await self._wait_for(resource)
         allocatable = self._kubelet.allocatable()
         self.advertised = {
             name: Advertised(count, allocatable.get(name, 0)) for name, count in self._kubelet.capacity().items()
@@ -153,8 +152,20 @@ class _Story:
         for done, action in enumerate(actions, start=1):
             await self._act(action)
             if len(self._catalog.resources) > 1:
-                await self._read_usage()
+                await self._supervisor.read_usage()
             progress(done, len(actions))
+
+    async def _wait_for(self, resource: Resource) -> None:
+        healthy = sum(device.healthy for device in resource.devices)
+        try:
+            await self._kubelet.wait_for(resource.name, at_least=healthy, timeout=REGISTRATION_SECONDS)
+        except TimeoutError as error:
+            known = self._kubelet.allocatable().get(resource.name, 0)
+            raise GpustowError(
+                f"kubelet knows {known} of the {healthy} healthy devices of {resource.name} after "
+                f"{REGISTRATION_SECONDS:g} s: {self._supervisor.not_ready or 'the plugin believes that all is well'}",
+                advice="Run it again with --log-level=info to see what plugin and kubelet do.",
+            ) from error
 
     async def _act(self, action: Action) -> None:
         pod = action.pod
