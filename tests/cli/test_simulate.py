@@ -138,6 +138,23 @@ def test_a_refused_pod_is_shown_and_is_an_error_only_if_asked(
     assert ended.err == ("" if code == 0 else "gpustow: pods were refused: default/big\n")
 
 
+def test_strict_does_not_forget_a_refusal_when_the_pod_is_admitted_later(
+    simulate: Callable[..., Ended], tmp_path: Path
+) -> None:
+    pods = write(
+        tmp_path / "pods.yaml",
+        """
+pods:
+  - {name: all, limits: {nvidia.com/gpu: 20}}
+  - {name: late, limits: {nvidia.com/gpu: 1}}
+steps: [{admit: all}, {admit: late}, {release: [late, all]}, {admit: late}]
+""",
+    )
+    ended = simulate(f"--pods={pods}", "--policy=packed", "--strict")
+    assert (ended.code, ended.err) == (8, "gpustow: pods were refused: default/late\n")
+    assert "before that refused (" in ended.out
+
+
 def test_a_strict_run_without_refusals_is_fine(simulate: Callable[..., Ended]) -> None:
     assert simulate("--strict", "--policy=packed").code == 0
 

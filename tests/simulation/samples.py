@@ -6,7 +6,7 @@ from fractions import Fraction
 from gpustow.hardware.mig import MigDevice, MigProfile
 from gpustow.hardware.node import Gpu, Node, Platform
 from gpustow.resources.device import Device, Resource
-from gpustow.simulation.outcome import Advertised, ContainerOutcome, Outcome, Phase, PodOutcome
+from gpustow.simulation.outcome import Advertised, ContainerOutcome, Outcome, Phase, PodOutcome, Refusal
 
 RESOURCE = "nvidia.com/gpu"
 
@@ -37,7 +37,7 @@ def running(name: str, *ids: str, envs: Mapping[str, str] | None = None) -> PodO
 
 
 def refused(name: str) -> PodOutcome:
-    return PodOutcome("default", name, Phase.REFUSED, (), "UnexpectedAdmissionError", "no room")
+    return PodOutcome("default", name, Phase.REFUSED, refusals=(Refusal("UnexpectedAdmissionError", "no room"),))
 
 
 def outcome(

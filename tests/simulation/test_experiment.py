@@ -80,8 +80,19 @@ async def test_a_refused_pod_is_part_of_the_outcome_and_can_be_released() -> Non
     outcome = await experiment(workload).run("packed")
     assert pods_of(outcome) == {"default/big": Phase.REFUSED, "default/small": Phase.RUNNING}
     [refused] = outcome.refused()
-    assert refused.reason == "UnexpectedAdmissionError"
-    assert "21" in refused.message
+    [refusal] = refused.refusals
+    assert refusal.reason == "UnexpectedAdmissionError"
+    assert "21" in refusal.message
+
+
+async def test_a_refusal_is_kept_when_the_pod_is_admitted_later() -> None:
+    workload = {
+        "pods": [pod("all", 20), pod("a", 1)],
+        "steps": [{"admit": ["all", "a"]}, {"release": ["all", "a"]}, {"admit": "a"}, {"release": "a"}],
+    }
+    outcome = await experiment(workload).run("packed")
+    assert pods_of(outcome)["default/a"] is Phase.RELEASED
+    assert [(refused.key, len(refused.refusals)) for refused in outcome.refused()] == [("default/a", 1)]
 
 
 async def test_without_a_policy_that_of_the_configuration_holds(tmp_path: Path) -> None:

@@ -22,8 +22,10 @@ def test_the_report_is_by_policy_with_what_each_pod_got() -> None:
                 "envs": {"NVIDIA_VISIBLE_DEVICES": "MIG-0-0"},
             }
         ],
+        "refusals": [],
     }
     assert (b["phase"], b["reason"], b["message"]) == ("refused", "UnexpectedAdmissionError", "no room")
+    assert b["refusals"] == [{"reason": "UnexpectedAdmissionError", "message": "no room"}]
     assert b["device_ids"] == []
     assert b["envs"] == {}
 

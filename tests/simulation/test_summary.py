@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from gpustow.simulation.outcome import ContainerOutcome, Outcome, Phase
+from gpustow.simulation.outcome import ContainerOutcome, Outcome, Phase, Refusal
 from gpustow.simulation.summary import MOST_PODS, print_summary
 from tests.simulation.samples import RESOURCE, outcome, refused, running
 
@@ -29,6 +29,21 @@ def test_each_pod_stands_with_its_devices_and_its_environment() -> None:
 
 def test_a_refused_pod_stands_with_kubelets_reason() -> None:
     assert "    default/b  refused (UnexpectedAdmissionError): no room" in shown(outcome("packed", [refused("b")]))
+
+
+def test_a_refusal_shows_although_the_pod_was_admitted_later() -> None:
+    pod = replace(running("a", "MIG-0-0"), refusals=refused("a").refusals)
+    lines = shown(outcome("packed", [pod])).splitlines()
+    at = lines.index("  A default/a  running  GPU 0 1g.5gb")
+    assert lines[at + 1] == "      before that refused (UnexpectedAdmissionError): no room"
+
+
+def test_the_last_refusal_of_several_shows_as_how_the_pod_stands() -> None:
+    [first] = refused("b").refusals
+    pod = replace(refused("b"), refusals=(first, Refusal("Other", "still no room")))
+    assert (
+        "    default/b  refused (Other): still no room\n      before that refused (UnexpectedAdmissionError): no room\n"
+    ) in shown(outcome("packed", [pod]))
 
 
 def test_a_released_pod_has_no_symbol() -> None:

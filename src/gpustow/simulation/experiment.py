@@ -14,7 +14,7 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from random import Random
@@ -30,7 +30,7 @@ from gpustow.plugin.timing import Timing
 from gpustow.resources import Catalog, build_catalog
 from gpustow.resources.device import Resource
 from gpustow.simulation.kubelet import AdmittedContainer, AdmittedPod, EmbeddedKubelet, Pod
-from gpustow.simulation.outcome import Advertised, ContainerOutcome, Outcome, Phase, PodOutcome
+from gpustow.simulation.outcome import Advertised, ContainerOutcome, Outcome, Phase, PodOutcome, Refusal
 from gpustow.simulation.workload import Action, Workload
 
 POLICY_FLAG = "shared-devices-allocation-policy"
@@ -175,14 +175,16 @@ class _Story:
         outcome = self.pods[pod.key]
         if outcome.phase is Phase.RUNNING:
             self._kubelet.remove(pod.namespace, pod.name)
-            self.pods[pod.key] = PodOutcome(pod.namespace, pod.name, Phase.RELEASED, outcome.containers)
+            self.pods[pod.key] = replace(outcome, phase=Phase.RELEASED)
 
     async def _admit(self, pod: Pod) -> PodOutcome:
+        before = self.pods[pod.key].refusals if pod.key in self.pods else ()
         try:
             admitted = await self._kubelet.admit(pod)
         except AdmissionError as error:
-            return PodOutcome(pod.namespace, pod.name, Phase.REFUSED, reason=error.reason, message=error.status_message)
-        return PodOutcome(pod.namespace, pod.name, Phase.RUNNING, _containers(admitted))
+            refusals = (*before, Refusal(error.reason, error.status_message))
+            return PodOutcome(pod.namespace, pod.name, Phase.REFUSED, refusals=refusals)
+        return PodOutcome(pod.namespace, pod.name, Phase.RUNNING, _containers(admitted), before)
 
 
 def _containers(admitted: AdmittedPod) -> tuple[ContainerOutcome, ...]:

@@ -34,15 +34,26 @@ class ContainerOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """What kubelet said when it did not admit a pod."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class PodOutcome:
-    """What became of one pod. `reason` and `message` are kubelet's, and are empty unless the pod was refused."""
+    """What became of one pod.
+
+    `refusals` are all that it met with, in their order: a pod may come again, so that one that runs at the end may have
+    been refused before. Where the phase is refused, the last of them is how it stands.
+    """
 
     namespace: str
     name: str
     phase: Phase
     containers: tuple[ContainerOutcome, ...] = ()
-    reason: str = ""
-    message: str = ""
+    refusals: tuple[Refusal, ...] = ()
 
     @property
     def key(self) -> str:
@@ -121,8 +132,8 @@ class Outcome:
         return measured
 
     def refused(self) -> tuple[PodOutcome, ...]:
-        """The pods that kubelet did not admit."""
-        return tuple(pod for pod in self.pods if pod.phase is Phase.REFUSED)
+        """The pods that kubelet did not admit, be it once and not in the end."""
+        return tuple(pod for pod in self.pods if pod.refusals)
 
 
 def comparison(outcomes: Sequence[Outcome]) -> str:

@@ -3,6 +3,8 @@
 The keys are an interface that scripts read, so none of them changes its meaning. `device_ids` and `envs` of a pod are
 there for the common pod with one container; `containers` says the same for each container by itself, and by resource.
 
+`refusals` of a pod are all that it met with; `reason` and `message` are those of the last one, where it stands refused.
+
 `mig_fragmentation` of a GPU is in memory slices, null where the GPU is not cut for MIG or it is not known.
 
 Limits: with several containers, `envs` of the pod is that of the first one that has any, because their values differ.
@@ -12,7 +14,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from gpustow.simulation.outcome import Outcome, PodOutcome
+from gpustow.simulation.outcome import Outcome, Phase, PodOutcome
 
 
 def render_json(outcomes: Sequence[Outcome]) -> str:
@@ -63,6 +65,7 @@ def _pod(pod: PodOutcome) -> dict[str, Any]:
             for container in pod.containers
         ],
     }
-    if pod.reason:
-        described |= {"reason": pod.reason, "message": pod.message}
+    if pod.phase is Phase.REFUSED:
+        described |= {"reason": pod.refusals[-1].reason, "message": pod.refusals[-1].message}
+    described["refusals"] = [{"reason": refusal.reason, "message": refusal.message} for refusal in pod.refusals]
     return described

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gpustow.resources.device import REPLICA_SEPARATOR
-from gpustow.simulation.outcome import Advertised, ContainerOutcome, Outcome, Phase, PodOutcome, comparison
+from gpustow.simulation.outcome import Advertised, ContainerOutcome, Outcome, Phase, PodOutcome, Refusal, comparison
 from gpustow.simulation.picture import assign_symbols, draw, draw_legend, side_by_side, strokes_for, style_of
 
 MOST_PODS = 40
@@ -70,6 +70,7 @@ def _pods(outcome: Outcome, symbols: Mapping[str, str]) -> Iterator[Text]:
     places = _places(outcome)
     for pod in outcome.pods[:MOST_PODS]:
         yield _pod(pod, symbols.get(pod.key, " "), places)
+        yield from _earlier_refusals(pod)
         for container in pod.containers:
             yield from _container(container, named=len(pod.containers) > 1)
     left_out = outcome.pods[MOST_PODS:]
@@ -117,10 +118,19 @@ def _places(outcome: Outcome) -> dict[str, tuple[int, str]]:
 def _pod(pod: PodOutcome, symbol: str, places: Mapping[str, tuple[int, str]]) -> Text:
     line = Text("  ").append(symbol, style=style_of(symbol)).append(f" {pod.key}  ")
     if pod.phase is Phase.REFUSED:
-        return line.append(f"refused ({pod.reason}): {pod.message}", style="red")
+        return line.append(_refused(pod.refusals[-1]), style="red")
     line.append(pod.phase.value, style="green" if pod.phase is Phase.RUNNING else "dim")
     on = sorted({places[id_] for id_ in pod.device_ids if id_ in places})
     return line.append("  " + (", ".join(f"GPU {index}{profile}" for index, profile in on) or "no devices"))
+
+
+def _earlier_refusals(pod: PodOutcome) -> Iterator[Text]:
+    for refusal in pod.refusals[:-1] if pod.phase is Phase.REFUSED else pod.refusals:
+        yield Text(f"      before that {_refused(refusal)}", style="red")
+
+
+def _refused(refusal: Refusal) -> str:
+    return f"refused ({refusal.reason}): {refusal.message}"
 
 
 def _container(container: ContainerOutcome, *, named: bool) -> Iterator[Text]:
