@@ -217,7 +217,7 @@ def no_devices(daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize("spoil", [bad_config, broken_loader, bad_directory, lost_driver, no_devices])
-async def test_a_bad_reload_leaves_the_old_running(
+async def test_a_bad_reload_leaves_the_old_running_but_not_ready_until_a_reload_works(
     tmp_path: Path, spoil: Callable[[Daemon], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     daemon = Daemon(tmp_path)
@@ -227,13 +227,14 @@ async def test_a_bad_reload_leaves_the_old_running(
         supervisor.reload()
         await until(lambda: "what ran before goes on" in caplog.text)
         await some_polls()
-        assert supervisor.not_ready is None
+        assert "what ran before goes on: " in str(supervisor.not_ready)
+        assert supervisor.states == {GPU: PluginState.STREAMING}
         assert len(kubelet.requests) == 1
         daemon.config_error = None
         daemon.flags["kubelet_socket"] = str(kubelet.socket)
         daemon.reader.answer = node(gpu(3))
         supervisor.reload()
-        await until(lambda: kubelet.plugins[0].healthy == {"GPU-3"})
+        await until(lambda: kubelet.plugins[0].healthy == {"GPU-3"} and supervisor.not_ready is None)
 
 
 async def test_a_reload_asked_for_at_any_step_of_the_start_ends_with_one_registration(tmp_path: Path) -> None:

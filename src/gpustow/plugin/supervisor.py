@@ -1,9 +1,10 @@
 """The life of the daemon: read the configuration and the node, run one plugin a resource, reload, stop.
 
-What is new is built and checked beside what runs: a reload that fails in any way leaves the old running. A reload that
-works touches only what it changes: a resource that stays keeps its server and its registration, gets its new devices
-and settings in place, and kubelet hears of it only if the list of devices differs. Reloads that are asked for while one
-is under way become one more.
+What is new is built and checked beside what runs: a reload that fails in any way leaves the old running, and the daemon
+not ready until a reload works, since what it does is not what it was told to. A reload that works
+touches only what it changes: a resource that stays keeps its server and its registration, gets its new devices and
+settings in place, and kubelet hears of it only if the list of devices differs. Reloads that are asked for while one is
+under way become one more.
 
 Without devices, or with a driver that cannot be read, the daemon ends if the operator asked for that (failOnInitError);
 else it stays, not ready, and looks again from time to time.
@@ -77,6 +78,7 @@ class Supervisor:
         self._place = KubeletPlace(default_directory, None)
         self._plugins: dict[str, tuple[ResourcePlugin, asyncio.Task[None]]] = {}
         self._trouble: str | None = "it has just been started"
+        self._refused: str | None = None
         self._reload_asked = asyncio.Event()
         self._stop_asked = asyncio.Event()
 
@@ -96,10 +98,13 @@ class Supervisor:
     @property
     def not_ready(self) -> str | None:
         """Why the node's devices are not in use as they should be; None if they are."""
-        if self._trouble is not None:
-            return self._trouble
         waiting = [plugin for plugin, _ in self._plugins.values() if not plugin.ready]
-        return "; ".join(f"{plugin.name} is {plugin.state}: {plugin.reason}" for plugin in waiting) or None
+        reasons = [
+            self._trouble,
+            self._refused,
+            *(f"{plugin.name} is {plugin.state}: {plugin.reason}" for plugin in waiting),
+        ]
+        return "; ".join(filter(None, reasons)) or None
 
     async def run(self) -> None:
         """Serves until `stop`, then returns.
@@ -121,6 +126,7 @@ class Supervisor:
             raise errors.exceptions[0] from None
         finally:
             self._plugins.clear()
+            self._refused = None
             self._trouble = "it has ended"
 
     async def _live(self, group: asyncio.TaskGroup) -> None:
@@ -182,11 +188,14 @@ class Supervisor:
             place = self._checked_place(config)
             offer = await self._offer(config) if self._plugins else None
         except GpustowError as error:
-            log.error("the reload is refused, and what ran before goes on: %s", error)  # noqa: TRY400 - says it all
+            self._refused = f"the reload is refused, and what ran before goes on: {error}"
+            log.error("%s", self._refused)  # noqa: TRY400 - says it all
             return running
-        except Exception:
-            log.exception("the reload failed, and what ran before goes on")
+        except Exception as error:
+            self._refused = f"the reload failed, and what ran before goes on: {error!r}"
+            log.exception("%s", self._refused)
             return running
+        self._refused = None
         if offer is not None:
             await self._serve(offer, place, group)
         else:
