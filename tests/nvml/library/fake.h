@@ -72,7 +72,7 @@ struct event { u64 serial, type, data; int gpu; u32 instance, compute; };
 struct count { char call[80]; int gpu, times; };
 struct event_set { u64 delivered, types[MOST_GPUS]; };
 
-/* What the file says; zero where it is silent. */
+/* What the file says; zero where it is silent. A call takes its GPU from it once, at its beginning. */
 extern struct state {
     int gpus, rules, events;
     char driver[80];
@@ -80,7 +80,8 @@ extern struct state {
     struct gpu gpu[MOST_GPUS];
     struct rule rule[MOST_RULES];
     struct event event[MOST_EVENTS];
-} now;
+} *latest;
+#define now (*latest)
 
 extern int initialised;
 extern handle gpu_handles[MOST_GPUS], mig_handles[MOST_GPUS][MOST_MIG], instance_handles[MOST_GPUS][MOST_INSTANCES];
@@ -94,8 +95,8 @@ void write_counts(void);
 void fill_pci(pci_info *info, const char *bus, u32 device_id);
 struct mig *mig_of(const handle *device);
 
-/* Reads a flat file into `now`. */
-void read_flat_file(FILE *file);
+/* Reads a flat file; what it does not say is zero in `into`. */
+void read_flat_file(FILE *file, struct state *into);
 
 /* Copies the next event that the set waits for; an event of GPU -1 has no device and reaches every set. */
 int next_event(struct event_set *set, event_data *data);

@@ -1,6 +1,9 @@
 /* Reads the flat file, line by line; lines that make no sense are skipped. */
 #include "fake.h"
 
+/* What the file is read into. */
+static struct state *fresh;
+
 void copy_text(char *into, size_t size, const char *text) {
     snprintf(into, size, "%s", text ? text : "");
 }
@@ -57,10 +60,10 @@ static void read_gpu_line(char *text) {
     char key[32];
     if (sscanf(text, "%d %31s %n", &index, key, &used) < 2 || index < 0 || index >= MOST_GPUS)
         return;
-    struct gpu *gpu = &now.gpu[index];
+    struct gpu *gpu = &fresh->gpu[index];
     char *rest = text + used;
-    if (index >= now.gpus)
-        now.gpus = index + 1;
+    if (index >= fresh->gpus)
+        fresh->gpus = index + 1;
     if (!strcmp(key, "uuid")) copy_text(gpu->uuid, sizeof gpu->uuid, rest);
     else if (!strcmp(key, "name")) copy_text(gpu->name, sizeof gpu->name, rest);
     else if (!strcmp(key, "bus")) copy_text(gpu->bus, sizeof gpu->bus, rest);
@@ -91,25 +94,26 @@ static void read_line(char *line) {
     char *rest = line + used;
     struct rule rule = {0};
     struct event event = {0};
-    if (!strcmp(kind, "driver")) copy_text(now.driver, sizeof now.driver, rest);
-    else if (!strcmp(kind, "cuda")) sscanf(rest, "%u", &now.cuda);
+    if (!strcmp(kind, "driver")) copy_text(fresh->driver, sizeof fresh->driver, rest);
+    else if (!strcmp(kind, "cuda")) sscanf(rest, "%u", &fresh->cuda);
     else if (!strcmp(kind, "gpu")) read_gpu_line(rest);
-    else if (!strcmp(kind, "fail") && now.rules < MOST_RULES) {
+    else if (!strcmp(kind, "fail") && fresh->rules < MOST_RULES) {
         if (sscanf(rest, "%79s %d %d %d", rule.call, &rule.gpu, &rule.from, &rule.code) == 4)
-            now.rule[now.rules++] = rule;
-    } else if (!strcmp(kind, "hang") && now.rules < MOST_RULES) {
+            fresh->rule[fresh->rules++] = rule;
+    } else if (!strcmp(kind, "hang") && fresh->rules < MOST_RULES) {
         if (sscanf(rest, "%79s %d %d %lf", rule.call, &rule.gpu, &rule.from, &rule.seconds) == 4)
-            now.rule[now.rules++] = rule;
-    } else if (!strcmp(kind, "event") && now.events < MOST_EVENTS) {
+            fresh->rule[fresh->rules++] = rule;
+    } else if (!strcmp(kind, "event") && fresh->events < MOST_EVENTS) {
         if (sscanf(rest, "%llu %d %llx %llu %u %u", &event.serial, &event.gpu, &event.type, &event.data,
                    &event.instance, &event.compute) == 6)
-            now.event[now.events++] = event;
+            fresh->event[fresh->events++] = event;
     }
 }
 
-void read_flat_file(FILE *file) {
+void read_flat_file(FILE *file, struct state *into) {
     char line[512];
-    memset(&now, 0, sizeof now);
+    fresh = into;
+    memset(into, 0, sizeof *into);
     while (fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = 0;
         read_line(line);

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-struct state now;
+/* Two of them, so that a call that is under way still sees what it began with while the file is read anew. */
+static struct state states[2];
+struct state *latest = &states[0];
 int initialised;
 handle gpu_handles[MOST_GPUS], mig_handles[MOST_GPUS][MOST_MIG], instance_handles[MOST_GPUS][MOST_INSTANCES];
 handle compute_handles[MOST_GPUS][MOST_INSTANCES][MOST_COMPUTE];
@@ -40,8 +42,10 @@ static void refresh(void) {
     FILE *file = fopen(path, "r");
     if (!file)
         return;
-    read_flat_file(file);
+    struct state *fresh = &states[latest == &states[0]];
+    read_flat_file(file, fresh);
     fclose(file);
+    latest = fresh;
     seen = found;
 }
 
