@@ -11,6 +11,21 @@ def test_a_gpu_is_wholly_free_when_no_running_pod_holds_any_of_it() -> None:
     assert outcome("packed", [running("a", "MIG-1-0")], gpus=3).wholly_free_gpus() == (0, 2)
 
 
+def test_a_gpu_that_nobody_can_be_given_is_not_free_but_unusable() -> None:
+    node = load_node_model("a100-4-mig-5").node
+    node = replace(node, gpus=(replace(node.gpus[0], mig_devices=()), *node.gpus[1:]))
+    resources = build_catalog(node, load_config({"mig-strategy": "mixed"}, {}).config).resources
+    result = replace(outcome("packed", []), node=node, resources=resources)
+    assert result.wholly_free_gpus() == (1, 2, 3)
+    assert result.unusable_gpus() == (0,)
+
+
+def test_a_sick_gpu_is_unusable_unless_a_pod_still_holds_it() -> None:
+    sick = ["MIG-0-0", "MIG-1-0"]
+    result = outcome("packed", [running("a", "MIG-0-0")], gpus=3, slots=1, sick=sick)
+    assert (result.wholly_free_gpus(), result.unusable_gpus()) == ((2,), (1,))
+
+
 def test_what_a_released_pod_held_is_free() -> None:
     gone = replace(running("a", "MIG-0-0"), phase=Phase.RELEASED)
     assert outcome("packed", [gone]).wholly_free_gpus() == (0, 1)

@@ -42,8 +42,25 @@ def test_an_unhealthy_slot_is_marked() -> None:
     assert picture(outcome("packed", [], gpus=1, sick=["MIG-0-1"]))[2] == "GPU 0 │   │ ! │   │ free"
 
 
+def test_a_gpu_of_which_nothing_is_healthy_is_not_free() -> None:
+    assert picture(outcome("packed", [], slots=1, sick=["MIG-0-0"])) == [
+        "packed",
+        "      ┌───┐",
+        "GPU 0 │ ! │ unhealthy",
+        "      └───┘",
+        "      ┌───┐",
+        "GPU 1 │   │ free",
+        "      └───┘",
+        "1 of 1 GPUs wholly free, 1 with nothing to give",
+    ]
+
+
 def test_a_gpu_without_devices_says_so() -> None:
-    assert picture(outcome("packed", [], gpus=1, slots=0)) == ["packed", "GPU 0 no devices", "1 of 1 GPUs wholly free"]
+    assert picture(outcome("packed", [], gpus=1, slots=0)) == [
+        "packed",
+        "GPU 0 no devices",
+        "0 of 0 GPUs wholly free, 1 with nothing to give",
+    ]
 
 
 def test_a_node_without_gpus_is_drawn_too() -> None:

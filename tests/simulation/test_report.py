@@ -7,7 +7,7 @@ from tests.simulation.samples import outcome, refused, running
 def test_the_report_is_by_policy_with_what_each_pod_got() -> None:
     report = json.loads(render_json([outcome("packed", [running("a", "MIG-0-0"), refused("b")])]))
     assert report["packed"]["resources"] == {"nvidia.com/gpu": {"capacity": 6, "allocatable": 6}}
-    assert report["packed"]["wholly_free_gpus"] == 1
+    assert (report["packed"]["wholly_free_gpus"], report["packed"]["unusable_gpus"]) == (1, 0)
     [a, b] = report["packed"]["pods"]
     assert a == {
         "namespace": "default",

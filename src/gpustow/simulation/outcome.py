@@ -1,8 +1,9 @@
 """What came of a workload under one policy: the values that reports and pictures are made from.
 
-Two words are defined here and nowhere else. A GPU is *wholly free* when no pod that is still on the node holds any
-device of it, of any resource; that is the number that tells how well a policy stowed. A *slot* is a device as the
-picture shows it: where it lies, and which pod holds it.
+Three words are defined here and nowhere else. A GPU is *wholly free* when it has something to give and no pod that is
+still on the node holds any device of it, of any resource; that is the number that tells how well a policy stowed. A GPU
+is *unusable* when it has nothing to give: no resource has a healthy device of it, and no pod holds one. A *slot*
+is a device as the picture shows it: where it lies, and which pod holds it.
 
 Limits: it is the state at the end of the workload. A device that a released pod held is free here.
 """
@@ -110,10 +111,12 @@ class Outcome:
         )
 
     def wholly_free_gpus(self) -> tuple[int, ...]:
-        """The indices of the GPUs of which nothing is in use."""
-        holders = self.holders()
-        used = {device.gpu_index for resource in self.resources for device in resource.devices if device.id in holders}
-        return tuple(gpu.index for gpu in self.node.gpus if gpu.index not in used)
+        """The indices of the GPUs that have something to give and of which nothing is in use."""
+        return tuple(gpu.index for gpu in self.node.gpus if _usable(slots := self.slots(gpu)) and not _used(slots))
+
+    def unusable_gpus(self) -> tuple[int, ...]:
+        """The indices of the GPUs that have nothing to give, such as one in MIG mode without MIG devices."""
+        return tuple(gpu.index for gpu in self.node.gpus if not _usable(self.slots(gpu)))
 
     def mig_fragmentation(self) -> dict[int, int]:
         """For each GPU cut for MIG, in memory slices, what is free and cannot become a MIG device; 0 is none.
@@ -134,6 +137,14 @@ class Outcome:
     def refused(self) -> tuple[PodOutcome, ...]:
         """The pods that kubelet did not admit, be it once and not in the end."""
         return tuple(pod for pod in self.pods if pod.refusals)
+
+
+def _used(slots: Sequence[Slot]) -> bool:
+    return any(slot.holder is not None for slot in slots)
+
+
+def _usable(slots: Sequence[Slot]) -> bool:
+    return _used(slots) or any(slot.device.healthy for slot in slots)
 
 
 def comparison(outcomes: Sequence[Outcome]) -> str:

@@ -95,8 +95,10 @@ def draw(outcome: Outcome, symbols: Mapping[str, str], strokes: Strokes = DRAWN)
 
 
 def _free_line(outcome: Outcome) -> Text:
-    free, total = len(outcome.wholly_free_gpus()), len(outcome.node.gpus)
-    return Text(f"{free} of {total} GPUs wholly free", style="bold green" if free else "bold")
+    free, unusable = len(outcome.wholly_free_gpus()), len(outcome.unusable_gpus())
+    apart = f", {unusable} with nothing to give" if unusable else ""
+    usable = len(outcome.node.gpus) - unusable
+    return Text(f"{free} of {usable} GPUs wholly free{apart}", style="bold green" if free else "bold")
 
 
 def side_by_side(blocks: Sequence[Sequence[Text]], width: int, gap: int = 4) -> list[Text]:
@@ -164,7 +166,11 @@ class _Card:
 
     def _used(self) -> Text:
         used = sum(slot.holder is not None for slot in self._slots)
-        return Text(f" {used} of {len(self._slots)}") if used else Text(" free", style="green")
+        if used:
+            return Text(f" {used} of {len(self._slots)}")
+        if any(slot.device.healthy for slot in self._slots):
+            return Text(" free", style="green")
+        return Text(" unhealthy", style="red")
 
     def _boxes(self) -> list[Text]:
         strokes, count = self._strokes, len(self._slots)

@@ -45,6 +45,7 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
             for gpu in outcome.node.gpus
         ],
         "wholly_free_gpus": len(free),
+        "unusable_gpus": len(outcome.unusable_gpus()),
         "warnings": list(outcome.warnings),
     }
 
