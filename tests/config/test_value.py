@@ -35,8 +35,20 @@ def test_an_empty_variable_is_no_fault_where_it_cannot_be_a_value(flag: str, val
     assert read_words(setting(flag), [""], empty_is_unset=True) == value
 
 
+def test_of_several_words_none_may_be_wrong() -> None:
+    with pytest.raises(ValueError, match="'yes' is not true or false"):
+        read_words(setting("gds-enabled"), ["yes", "true"])
+
+
 @pytest.mark.parametrize(
-    ("flag", "word"), [("gds-enabled", ""), ("gds-enabled", "on"), ("imex-channel-ids", "a"), ("sleep-interval", "")]
+    ("flag", "word"),
+    [
+        ("gds-enabled", ""),
+        ("gds-enabled", "on"),
+        ("imex-channel-ids", "a"),
+        ("imex-channel-ids", ""),
+        ("sleep-interval", ""),
+    ],
 )
 def test_other_words_are_refused(flag: str, word: str) -> None:
     with pytest.raises(ValueError, match="is not"):

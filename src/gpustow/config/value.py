@@ -18,7 +18,7 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 def read_words(setting: Setting, words: Sequence[str], *, empty_is_unset: bool = False) -> Value | None:
-    """The value of `setting` from the texts given for it; all count for a list, else the last.
+    """The value of `setting` from the texts given for it; all count for a list, else the last, but none may be wrong.
 
     With `empty_is_unset`, as in the environment, an empty text is no fault where it cannot be a value. None means that
     the setting is left alone. Raises ValueError if a text is not of the setting's kind.
@@ -27,14 +27,15 @@ def read_words(setting: Setting, words: Sequence[str], *, empty_is_unset: bool =
         case Kind.TEXT:
             return words[-1]
         case Kind.BOOLEAN:
-            return _boolean(words[-1], empty_is_false=empty_is_unset)
+            return [_boolean(word, empty_is_false=empty_is_unset) for word in words][-1]
         case Kind.TEXTS:
             return tuple(item.strip() for word in words for item in word.split(","))
         case Kind.INTEGERS:
-            items = [item.strip() for word in words if word.strip() for item in word.split(",")]
-            return tuple(_integer(item) for item in items) if items else None
+            if empty_is_unset and not any(word.strip() for word in words):
+                return None
+            return tuple(_integer(item.strip()) for word in words for item in word.split(","))
         case Kind.DURATION:
-            return parse_duration(words[-1]) if words[-1] or not empty_is_unset else None
+            return None if empty_is_unset and not words[-1] else [parse_duration(word) for word in words][-1]
         case _:
             assert_never(setting.kind)
 
