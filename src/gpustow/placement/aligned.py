@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from operator import add
 
 from gpustow.placement.objective import COUNTS, LINK_SCORE, NUMA, Line, Objective
-from gpustow.placement.search import choose, classes_of, masks_of, sets_number
+from gpustow.placement.search import are_fewer, choose, classes_of, keep_best, masks_of
 from gpustow.placement.solution import Solution
 from gpustow.placement.state import Counts, State
 from gpustow.placement.swaps import Task, divisions
@@ -52,9 +52,9 @@ def lines(state: State) -> Sequence[Line]:
 def objective(state: State, counts: Counts) -> Objective:
     """What an answer is worth, line by line."""
     chosen = state.mask(counts) | state.must_mask
-    offered = _offered(state)
     fabric = state.fabric
     if _is_lone(state):
+        offered = _offered(state)
         return (sum(fabric.lone_score(position, offered) for position in fabric.positions(chosen)), counts)
     total, weakest = _value(state, chosen)
     return (total, weakest, fabric.score(chosen), state.numa_spanned(chosen), counts)
@@ -99,26 +99,37 @@ def _loosest(state: State, open_to: Sequence[int]) -> Solution:
     return _solution(state, state.fabric.bits[best], len(open_to))
 
 
-def _from_tables(state: State, candidates: Sequence[int], size: int) -> Solution:
-    """The best of these sets, each valued with the best division of what it leaves."""
+def _totals(state: State, candidates: Sequence[int], size: int) -> list[int]:
+    """For each set the total of the best division that holds it."""
     fabric = state.fabric
     offered = _offered(state)
+    beside = offered.bit_count() - size
+    if beside <= size and offered == fabric.everything and fabric.halves is not None:
+        return list(map(fabric.halves.__getitem__, candidates))
     rests = list(map(offered.__xor__, candidates))
-    scores = fabric.scores(candidates)
-    if rests[0].bit_count() <= size:
-        totals = fabric.scores(rests)
-        weakest = totals if rests[0].bit_count() == size else scores
-    else:
-        totals, weakest = fabric.partitions.divisions(rests, size)
-    totals = list(map(add, scores, totals))
-    best = max(totals)
-    ties = [at for at, total in enumerate(totals) if total == best]
-    worths = [(min(scores[at], weakest[at]), scores[at]) for at in ties]
-    best_worth = max(worths)
-    mask = max(
-        (candidates[at] for at, worth in zip(ties, worths, strict=True) if worth == best_worth),
-        key=lambda mask: (-state.numa_spanned(mask), mask),
-    )
+    totals = fabric.scores(rests) if beside <= size else fabric.partitions.divisions(rests, size)[0]
+    return list(map(add, fabric.scores(candidates), totals))
+
+
+def _weakest(state: State, candidates: Sequence[int], size: int) -> list[int]:
+    """For each set the score of the weakest full set of the best division that holds it."""
+    offered = _offered(state)
+    scores = state.fabric.scores(candidates)
+    if offered.bit_count() < 2 * size:
+        return scores
+    rests = [offered ^ mask for mask in candidates]
+    if offered.bit_count() == 2 * size:
+        return list(map(min, scores, state.fabric.scores(rests)))
+    return list(map(min, scores, state.fabric.partitions.divisions(rests, size)[1]))
+
+
+def _from_tables(state: State, candidates: Sequence[int], size: int) -> Solution:
+    """The best of these sets, each valued with the best division of what it leaves: one line after the other."""
+    best = keep_best(candidates, _totals(state, candidates, size))
+    if len(best) > 1:
+        best = keep_best(best, _weakest(state, best, size))
+        best = keep_best(best, state.fabric.scores(best))
+    mask = max(best, key=lambda mask: (-state.numa_spanned(mask), mask))
     return _solution(state, mask, len(candidates))
 
 
@@ -142,8 +153,8 @@ def _from_swaps(state: State, size: int) -> tuple[list[int], int]:
 
 def _enumerable(state: State, classes: Sequence[Sequence[int]], size: int) -> bool:
     """Whether all sets can be valued within the step budget."""
-    offered = _offered(state).bit_count()
-    return sets_number(classes, state.wanted) <= state.fabric.step_budget and _is_exact(state, offered, size)
+    few = are_fewer(classes, state.wanted, state.fabric.step_budget)
+    return few and _is_exact(state, _offered(state).bit_count(), size)
 
 
 def solve(state: State) -> Solution:

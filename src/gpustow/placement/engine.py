@@ -7,7 +7,6 @@ depends on the state alone: not on the order in which ids are listed, and not on
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 
 from gpustow.placement.explain import Decision, Explanation
 from gpustow.placement.inventory import Inventory
@@ -29,7 +28,7 @@ class Placement:
 
     `device_ids` are in the order of GPU, MIG device, replica. `per_gpu` is how many of them lie on each GPU (by NVML
     index) that has any. `weighed` candidates were compared; `exact` says whether the answer is proven best. `hurried`
-    says that a search ended for want of time. `explanation` works out the reasons when it is called.
+    says that a search ended for want of time.
     """
 
     device_ids: tuple[str, ...]
@@ -38,7 +37,11 @@ class Placement:
     weighed: int
     exact: bool
     hurried: bool
-    explanation: Callable[[], Explanation] = field(compare=False, repr=False)
+    decision: Decision = field(compare=False, repr=False)
+
+    def explanation(self) -> Explanation:
+        """The reasons, worked out anew at each call: some answers have to be found for it that were not needed."""
+        return self.decision.explain()
 
 
 def place(
@@ -55,7 +58,7 @@ def place(
     Raises InfeasibleRequest when no answer of that size exists.
     """
     if inventory.whole_gpus:
-        policy = replace(ALIGNED, rule=policy.rule)
+        policy = ALIGNED if policy.rule is None else replace(ALIGNED, rule=policy.rule)
     clock = _Clock(expired)
     offer = read_offer(request, inventory)
     state = read_state(request.size, offer, inventory, occupancy, clock)
@@ -77,7 +80,7 @@ def place(
         weighed=solution.weighed,
         exact=solution.exact,
         hurried=clock.struck,
-        explanation=cache(decision.explain),
+        decision=decision,
     )
 
 

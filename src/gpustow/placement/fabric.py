@@ -10,6 +10,7 @@ milliseconds). Above that it is added up pair by pair.
 from collections.abc import Hashable, Sequence
 from functools import cached_property, lru_cache
 from itertools import combinations
+from operator import add
 from typing import Any
 
 from gpustow.placement.partition import Partitions
@@ -80,6 +81,7 @@ class Fabric:
         self.count = len(matrix)
         self.bits = tuple(1 << (self.count - 1 - position) for position in range(self.count))
         self.twins = _twins(matrix)
+        self.everything = (1 << self.count) - 1
         self.table = _tabulate(matrix) if self.count <= TABLE_LIMIT else None
         self._by_count = _by_count(self.count) if self.table is not None else None
         self.step_budget = STEP_BUDGET if self.table is not None else UNTABLED_STEP_BUDGET
@@ -106,6 +108,8 @@ class Fabric:
         """All sets of `size` within a mask."""
         if self._by_count is None:
             return [sum(some) for some in combinations([bit for bit in self.bits if mask & bit], size)]
+        if mask == self.everything:
+            return self._by_count[size]
         outside = ~mask
         return [chosen for chosen in self._by_count[size] if not chosen & outside]
 
@@ -121,8 +125,20 @@ class Fabric:
         self.answers[key] = answer
 
     @cached_property
+    def halves(self) -> list[int] | None:
+        """For every set its score and that of all other GPUs together; None where there is no table.
+
+        A set and the rest of the GPUs are one division of them all, and where both are large it is looked up for
+        thousands of sets.
+        """
+        if self.table is None:
+            return None
+        return list(map(add, self.table, reversed(self.table)))
+
+    @cached_property
     def partitions(self) -> Partitions:
         """The best divisions of any set of the GPUs; its tables take up to 0.3 s for 16 GPUs that are all different."""
+        _ = self.halves
         return Partitions(self.matrix, self.table)
 
 

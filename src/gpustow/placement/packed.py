@@ -15,6 +15,7 @@ is a limit like any other; if not, everything below it is taken first, and the r
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import comb
 
 from gpustow.placement.objective import (
     BEST_FIT,
@@ -226,8 +227,10 @@ def _best_set(state: State, idle: tuple[list[int], int], begun: tuple[list[int],
 
     idle_classes = classes_of(state, idle[0], alike)
     begun_classes = classes_of(state, begun[0], alike)
-    number = sets_number(idle_classes, idle[1]) * sets_number(begun_classes, begun[1])
-    if number > state.fabric.step_budget:
+    most = state.fabric.step_budget
+    if comb(len(idle[0]), idle[1]) * comb(len(begun[0]), begun[1]) > most and (
+        sets_number(idle_classes, idle[1]) * sets_number(begun_classes, begun[1]) > most
+    ):
         largest = _largest(state, *idle) | _largest(state, *begun)
         return Solution(_plan(state, largest).settled(state), 1, exact=False)
     # A set is its mask below its room, in one number: the sum of two sets is the set of both, with the room of both.
@@ -293,6 +296,7 @@ def solve(state: State, cap: int | None = None) -> Solution:
         limit=tuple(limit - count for limit, count in zip(state.limit, below, strict=True)),
         used=tuple(used + count * step for used, count, step in zip(state.used, below, state.step, strict=True)),
         must=tuple(must + count for must, count in zip(state.must, below, strict=True)),
+        must_mask=state.must_mask | state.mask(below),
     )
     more = _solve_within(rest)
     return replace(more, counts=tuple(one + other for one, other in zip(below, more.counts, strict=True)))

@@ -24,7 +24,7 @@ from gpustow.placement.objective import (
     idle_opened,
     share_left,
 )
-from gpustow.placement.search import classes_of, keep_best, sets_number, sets_of
+from gpustow.placement.search import are_fewer, classes_of, keep_best, sets_of
 from gpustow.placement.solution import Solution
 from gpustow.placement.state import Counts, State
 
@@ -125,7 +125,7 @@ def _sets(state: State, domain: int, able: _Able, parts: _Parts) -> tuple[list[i
         return state.free[position], state.limit[position], state.step[position], not state.used[position]
 
     classes = classes_of(state, others, alike)
-    if sets_number(classes, beside) > state.fabric.step_budget:
+    if not are_fewer(classes, beside, state.fabric.step_budget):
         roomiest = sorted(others, key=lambda at: (not able.more & bits[at], at))
         return [must_mask | sum(bits[at] for at in roomiest[:beside])], False
     sets = [must_mask | mask for mask in sets_of(classes, beside, bits)]

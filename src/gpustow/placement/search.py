@@ -8,8 +8,8 @@ deterministic, no longer proven best.
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from math import comb
+from itertools import accumulate, combinations
+from math import comb, prod
 from typing import TypeVar
 
 from gpustow.placement.fabric import Fabric
@@ -20,6 +20,9 @@ Ordered = TypeVar("Ordered", int, tuple[int, ...], tuple[int, tuple[int, ...]])
 
 FOLD_FROM = 1_000
 """From how many sets on it is quicker to build them from smaller sets than one by one."""
+
+SIFT_UP_TO = 1_000
+"""Up to how many sets of every size it is quicker to build them all and keep those of one size."""
 
 SUBSETS_FROM = 11
 """From how many GPUs on, all different, it is quicker to sift all masks of the fabric than to build them."""
@@ -39,12 +42,15 @@ def classes_of(state: State, candidates: Sequence[int], alike: Callable[[int], H
 
 def sets_number(classes: Sequence[Sequence[int]], size: int) -> int:
     """How many sets of `size` the classes allow when each is used in order."""
-    if all(len(members) == 1 for members in classes):
-        return comb(len(classes), size)
     ways = [1] + [0] * size
     for members in classes:
         ways = [sum(ways[max(0, total - len(members)) : total + 1]) for total in range(size + 1)]
     return ways[size]
+
+
+def are_fewer(classes: Sequence[Sequence[int]], size: int, most: int) -> bool:
+    """Whether the classes allow no more than `most` sets of `size`."""
+    return comb(sum(map(len, classes)), size) <= most or sets_number(classes, size) <= most
 
 
 def sets_of(classes: Sequence[Sequence[int]], size: int, worth: Sequence[int]) -> list[int]:
@@ -53,16 +59,37 @@ def sets_of(classes: Sequence[Sequence[int]], size: int, worth: Sequence[int]) -
     With bits for worth the sets are masks. With an amount above the bits they are masks and the sum of the amounts in
     one number.
     """
-    if all(len(members) == 1 for members in classes) and comb(len(classes), size) < FOLD_FROM:
+    if len(classes) == sum(map(len, classes)) and comb(len(classes), size) <= FOLD_FROM:
         return list(map(sum, combinations([worth[members[0]] for members in classes], size)))
+    if prod(len(members) + 1 for members in classes) <= SIFT_UP_TO:
+        return _sifted(classes, size, worth)
+    return _folded(classes, size, worth)
+
+
+def _prefixes(members: Sequence[int], worth: Sequence[int]) -> list[int]:
+    """What the first members of a class are worth together: none, one, two and so on."""
+    return list(accumulate((worth[position] for position in members), initial=0))
+
+
+def _sifted(classes: Sequence[Sequence[int]], size: int, worth: Sequence[int]) -> list[int]:
+    """The sets of `size` out of those of every size; each carries its size above its worth."""
+    one = 1 << sum(worth).bit_length()
+    sets = [0]
+    for members in classes:
+        prefixes = [prefix + one * count for count, prefix in enumerate(_prefixes(members, worth))]
+        sets = [chosen + prefix for prefix in prefixes for chosen in sets]
+    low, high = size * one, (size + 1) * one
+    return [chosen - low for chosen in sets if low <= chosen < high]
+
+
+def _folded(classes: Sequence[Sequence[int]], size: int, worth: Sequence[int]) -> list[int]:
+    """The sets of `size`, grown class by class, sets that could not reach it left out."""
     by_size: list[list[int]] = [[] for _ in range(size + 1)]
     by_size[0].append(0)
     room = sum(map(len, classes))
     for members in classes:
         room -= len(members)
-        prefixes = [0]
-        for position in members:
-            prefixes.append(prefixes[-1] + worth[position])
+        prefixes = _prefixes(members, worth)
         longer: list[list[int]] = [[] for _ in range(size + 1)]
         for total in range(max(0, size - room), size + 1):
             for count in range(min(total, len(members)) + 1):
@@ -106,7 +133,7 @@ def choose(state: State, base: int, candidates: Sequence[int], size: int, most: 
     classes = classes_of(state, candidates, lambda _: None)
     if len(classes) == 1:
         return Choice(sum(bits[position] for position in classes[0][:size]), 1)
-    if sets_number(classes, size) > (state.fabric.step_budget if most is None else most):
+    if not are_fewer(classes, size, state.fabric.step_budget if most is None else most):
         return _climb(state, base, candidates, size)
     masks = masks_of(state.fabric, classes, size)
     scores = state.fabric.scores([base | mask for mask in masks])

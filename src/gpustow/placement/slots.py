@@ -84,6 +84,8 @@ def _in_turn(units: Sequence[_Unit], count: int) -> list[int]:
 def pick(inventory: Inventory, position: int, free: bytearray, count: int, *, fill: bool) -> list[int]:
     """`count` free device numbers of a GPU; `fill` is whether begun MIG devices are used up first."""
     gpu = inventory.slots[position]
+    if gpu.stop - gpu.start == count:
+        return list(range(gpu.start, gpu.stop))
     if not gpu.mig:
         vacant = compress(range(gpu.start, gpu.stop), memoryview(free)[gpu.start : gpu.stop])
         return list(islice(vacant, count))

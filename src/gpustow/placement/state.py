@@ -30,8 +30,8 @@ class State:
 
     `wanted` slots are still to be placed. `free` slots are offered and healthy; a policy may take `limit` of them.
     `used` is the load before the request, must-include counted, and `step` what a slot adds to it. `must` slots are
-    must-include's; `taken` slots of the resource are in use, must-include counted. `expired` says that time is up; it
-    is asked between the steps of a bounded search only.
+    must-include's, on the GPUs of `must_mask`; `taken` slots of the resource are in use, must-include counted.
+    `expired` says that time is up; it is asked between the steps of a bounded search only.
     """
 
     fabric: Fabric
@@ -45,6 +45,7 @@ class State:
     used: Counts
     step: Counts
     must: Counts
+    must_mask: int
     taken: Counts
     expired: Callable[[], bool] = never
 
@@ -52,11 +53,6 @@ class State:
     def positions(self) -> range:
         """All GPU positions."""
         return range(len(self.free))
-
-    @property
-    def must_mask(self) -> int:
-        """The GPUs on which must-include has a device."""
-        return self.mask(self.must)
 
     def mask(self, counts: Sequence[int]) -> int:
         """The GPUs with a count above zero."""
@@ -159,8 +155,11 @@ def read_state(
 ) -> State:
     """The integers of a request of `size` devices."""
     must = [0] * len(inventory.slots)
+    must_mask = 0
     for number in offer.required:
-        must[inventory.position_of[inventory.devices[number].gpu_index]] += 1
+        position = inventory.position_of[inventory.devices[number].gpu_index]
+        must[position] += 1
+        must_mask |= inventory.fabric.bits[position]
     taken, load = _own_use(inventory, offer, occupancy)
 
     denominator = inventory.denominator
@@ -187,6 +186,7 @@ def read_state(
         used=tuple(load),
         step=step,
         must=tuple(must),
+        must_mask=must_mask,
         taken=tuple(taken),
         expired=expired,
     )
