@@ -163,8 +163,8 @@ class ApiVersionRefused(RegistrationRefused):
 class PluginServerError(GpustowError):
     """The socket of a plugin cannot be bound, or nobody answers on it."""
 
-    def __init__(self, socket: str, reason: str) -> None:
-        super().__init__(f"cannot serve on {socket}: {reason}")
+    def __init__(self, socket: str, reason: str, *, advice: str | None = None) -> None:
+        super().__init__(f"cannot serve on {socket}: {reason}", advice=advice)
         self.socket = socket
         self.reason = reason
 

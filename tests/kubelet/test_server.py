@@ -7,6 +7,7 @@ import grpc
 import pytest
 
 from gpustow.errors import PluginServerError
+from gpustow.kubelet import server as module
 from gpustow.kubelet.protocol.deviceplugin_v1beta1_pb2 import AllocateRequest, DevicePluginOptions, Empty
 from gpustow.kubelet.protocol.services import Context, DevicePluginCalls, unix_channel
 from gpustow.kubelet.server import PluginServer
@@ -43,8 +44,9 @@ async def test_a_server_knows_when_its_socket_is_gone_or_another_one(tmp_path: P
 
 async def test_a_path_that_cannot_be_bound_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(PluginServerError, match=f"cannot serve on {tmp_path / 'file'}"):
+    with pytest.raises(PluginServerError, match=f"cannot serve on {tmp_path / 'file'}: .*EADDRINUSE") as error:
         await PluginServer(EchoService(), tmp_path / "file").start()
+    assert "lies there already" in str(error.value)
     assert names(tmp_path) == ["file"]
 
 
@@ -75,3 +77,22 @@ async def test_calls_are_answered_while_streams_are_open_and_a_told_stream_ends_
         service.feed.close()
         await server.stop()
         assert await asyncio.gather(*streams) == [1] * 8
+
+
+async def test_a_cause_that_has_passed_is_told_in_grpcs_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(module, "bind_failure", lambda _: None)
+    with pytest.raises(PluginServerError, match=r"cannot serve on .*: Failed to bind"):
+        await PluginServer(EchoService(), tmp_path / "file").start()
+
+
+@pytest.mark.parametrize("name", ["a%20b", "a b", "a?b#c", "ä", "100%"])
+async def test_a_directory_of_any_name_is_served_in(tmp_path: Path, name: str) -> None:
+    directory = tmp_path / name
+    directory.mkdir()
+    server = PluginServer(EchoService(), directory / "s")
+    await server.start()
+    assert names(directory) == ["s"]
+    assert server.intact()
+    await server.stop()
+    assert names(directory) == []

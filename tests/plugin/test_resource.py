@@ -16,6 +16,7 @@ from gpustow.plugin.offer import KubeletPlace
 from gpustow.plugin.resource import ResourcePlugin
 from gpustow.plugin.timing import Timing
 from tests.kubelet.fakekubelet import FakeKubelet, until
+from tests.kubelet.samples import abandon
 from tests.plugin.samples import GPU, SHORT, Recorder, our_sockets, served, surroundings, with_health
 
 
@@ -80,6 +81,20 @@ async def test_a_restarted_kubelet_gets_one_registration_with_a_new_socket(tmp_p
         first, second = kubelet.requests
         assert first.endpoint != second.endpoint
         assert our_sockets(tmp_path) == [second.endpoint]
+
+
+async def test_a_kubelet_that_stops_is_told_from_one_that_was_replaced(tmp_path: Path) -> None:
+    recorder = Recorder()
+    async with FakeKubelet(tmp_path) as kubelet, running(plugin_at(tmp_path, recorder)):
+        await until(lambda: kubelet.live(GPU))
+        await kubelet.stop()
+        await until(lambda: "waits" in recorder.reasons[-1])
+        assert "kubelet's socket is gone: kubelet stopped" in recorder.reasons
+        await kubelet.start()
+        await until(lambda: kubelet.live(GPU))
+        abandon(tmp_path / "next")
+        (tmp_path / "next").rename(kubelet.socket)
+        await until(lambda: "kubelet's socket is another one: kubelet was restarted" in recorder.reasons)
 
 
 async def test_a_killed_kubelet_is_waited_for_without_an_end_and_registered_with_once_it_is_back(

@@ -5,7 +5,9 @@ server has answered a call over its socket, so that kubelet can dial it from ins
 when its socket file is deleted, and on stop it deletes by path whatever is there; so the socket's facts are kept
 here, and the path must be one that nobody else will use.
 
-Limits: the socket is open to its owner and root alone, which kubelet is.
+Limits: the socket is open to its owner and root alone, which kubelet is. For that the process's file mode mask is set
+while the socket is bound, since a mode that is set afterwards comes too late; a file that another thread makes in that
+moment is narrower than it meant, never wider.
 """
 
 import os
@@ -14,12 +16,14 @@ from pathlib import Path
 import grpc
 
 from gpustow.errors import PluginServerError
+from gpustow.kubelet.bindfailure import bind_failure
 from gpustow.kubelet.protocol.deviceplugin_v1beta1_pb2 import Empty
 from gpustow.kubelet.protocol.services import (
     RECEIVE_LIMIT,
     DevicePluginCalls,
     DevicePluginService,
     device_plugin_handler,
+    unix_address,
     unix_channel,
 )
 from gpustow.kubelet.socketfile import SocketFacts
@@ -52,12 +56,15 @@ class PluginServer:
             raise
 
     def _bind(self) -> None:
-        # The mask and not a later chmod, so that at no moment anybody else can connect.
+        # The mask and not a later mode, so that at no moment anybody else can connect.
         mask = os.umask(_NARROW)
         try:
-            self._server.add_insecure_port(f"unix:{self.path}")
+            self._server.add_insecure_port(unix_address(self.path))
         except RuntimeError as error:
-            raise PluginServerError(str(self.path), str(error)) from error
+            why = bind_failure(self.path)
+            if why is None:
+                raise PluginServerError(str(self.path), str(error)) from error
+            raise PluginServerError(str(self.path), why.reason, advice=why.advice) from error
         finally:
             os.umask(mask)
 

@@ -189,6 +189,8 @@ class ResourcePlugin:
         if found is not None and found.same_file(self._kubelet) and service.feed.streams:
             # Only its mode or label changed: were it kubelet's next socket, the stream would have ended.
             self._kubelet = found
+        if found is None:
+            return "kubelet's socket is gone: kubelet stopped"
         if found != self._kubelet:
             return "kubelet's socket is another one: kubelet was restarted"
         if service.feed.streams:

@@ -9,10 +9,12 @@ An answer may be the message or its bytes, so that what is sent often can be ser
 Limits: only unary calls and server streams, which is all that kubelet uses.
 """
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from urllib.parse import quote
 
 import grpc
 from google.protobuf.message import Message
@@ -249,6 +251,11 @@ class PodResourcesCalls:
         self.get = GET.call(channel)
 
 
+def unix_address(socket: Path) -> str:
+    """A unix socket as grpc wants it, to serve or to dial: a URI, so that `%` and spaces must be encoded."""
+    return f"unix:{quote(os.fsencode(socket))}"
+
+
 def unix_channel(socket: Path) -> grpc.aio.Channel:
     """A channel to whoever serves on a unix socket; it connects with the first call. Close it when done.
 
@@ -260,4 +267,4 @@ def unix_channel(socket: Path) -> grpc.aio.Channel:
         ("grpc.max_receive_message_length", RECEIVE_LIMIT),
         ("grpc.use_local_subchannel_pool", 1),
     )
-    return grpc.aio.insecure_channel(f"unix:{socket}", options=options)
+    return grpc.aio.insecure_channel(unix_address(socket), options=options)
