@@ -1,5 +1,5 @@
 import re
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, metadata
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,18 @@ def test_what_is_copied_exists_and_reaches_the_builder(source: str) -> None:
     assert f"!{source}" in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
 
 
-def test_all_that_comes_from_outside_is_checked_by_hash() -> None:
+def test_one_argument_names_the_image_of_all_stages_so_that_it_can_be_pinned() -> None:
+    [base] = re.findall(r"^ARG BASE=(\S+)$", DOCKERFILE, re.MULTILINE)
+    assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == ["${BASE}", "${BASE}"]
+    assert f"--build-arg BASE={base}@sha256:DIGEST" in DOCKERFILE
+
+
+def test_the_image_has_a_python_that_the_package_is_made_for() -> None:
+    [version] = re.findall(r"^ARG BASE=python:(\d+\.\d+)-", DOCKERFILE, re.MULTILINE)
+    assert f"Programming Language :: Python :: {version}" in metadata("gpustow").get_all("Classifier", [])
+
+
+def test_every_package_that_is_installed_is_checked_by_hash_or_built_here() -> None:
     installs = re.findall(r"pip install ([^&\n]+)", DOCKERFILE)
     assert len(installs) == 3
     assert all("--require-hashes" in words or "--no-index" in words for words in installs)

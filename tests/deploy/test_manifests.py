@@ -8,6 +8,8 @@ import yaml
 from gpustow.cli.plugin import prepare
 from gpustow.config import SETTINGS
 from gpustow.hardware.nodemodel import load_node_model
+from gpustow.kubelet.podresources import pod_resources_socket
+from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY
 
 STATIC = Path(__file__).parents[2] / "deploy" / "static"
 MANIFESTS = sorted(STATIC.glob("*.yaml"))
@@ -88,6 +90,29 @@ def test_mounts_are_the_hosts_directories_at_the_same_path(path: Path) -> None:
     mounts = {mount["name"]: mount["mountPath"] for mount in container(path)["volumeMounts"]}
     assert mounts == volumes
     assert "/var/lib/kubelet/device-plugins" in mounts.values()
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_a_node_without_kubelets_list_of_what_is_in_use_does_not_keep_the_pod_from_starting(path: Path) -> None:
+    [daemon_set] = documents(path)
+    volumes = {v["name"]: v["hostPath"] for v in daemon_set["spec"]["template"]["spec"]["volumes"]}
+    assert Path(volumes["pod-resources"]["path"]) == pod_resources_socket(DEFAULT_DIRECTORY / "kubelet.sock").parent
+    assert volumes["pod-resources"]["type"] == "DirectoryOrCreate"
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_a_rollout_waits_for_what_ends_at_once(path: Path) -> None:
+    [daemon_set] = documents(path)
+    assert daemon_set["spec"]["minReadySeconds"] > 0
+    assert daemon_set["spec"]["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": 1}
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_nodes_that_are_kept_for_gpu_pods_get_the_plugin(path: Path) -> None:
+    [daemon_set] = documents(path)
+    tolerated = {taint["key"]: taint for taint in daemon_set["spec"]["template"]["spec"]["tolerations"]}
+    assert tolerated["nvidia.com/gpu"] == {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    assert tolerated["CriticalAddonsOnly"]["operator"] == "Exists"
 
 
 def test_the_simulated_node_of_the_manifest_is_shipped() -> None:
