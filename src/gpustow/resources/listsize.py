@@ -7,6 +7,7 @@ unhealthy. The size is that of the ListAndWatchResponse of device plugin API v1b
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 
 from gpustow.errors import ConfigError, Problem
 from gpustow.resources.device import REPLICA_SEPARATOR, Device, Resource
@@ -78,6 +79,7 @@ def _numa_nodes(devices: Sequence[Device]) -> list[int | None]:
     return nodes if all(node is not None and node >= 0 for node in nodes) else [None] * len(nodes)
 
 
+@cache
 def _entry(id_length: int, node: int | None) -> int:
     """The bytes of one device in the list: its id, its health, and the NUMA node if there is one."""
     topology = 0 if node is None else _field(_field(0 if node == 0 else 1 + _varint(node)))

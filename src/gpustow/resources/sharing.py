@@ -57,10 +57,9 @@ def _position(device: Device) -> tuple[int, int, str, int]:
 
 
 def _replicas(device: Device, count: int) -> list[Device]:
-    return [
-        replace(device, id=f"{device.uuid}{REPLICA_SEPARATOR}{number}", share=device.share / count, replica=number)
-        for number in range(count)
-    ]
+    share = device.share / count
+    prefix = f"{device.uuid}{REPLICA_SEPARATOR}"
+    return [replace(device, id=f"{prefix}{number}", share=share, replica=number) for number in range(count)]
 
 
 def _acting(
