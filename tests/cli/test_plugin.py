@@ -1,7 +1,10 @@
 """The daemon as a process of its own, with an embedded kubelet to register with."""
 
 import asyncio
+import json
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +17,16 @@ from tests.cli.commands import BIN, environment, no_driver
 RESOURCE = "nvidia.com/gpu"
 PATIENCE = 60
 """Seconds until a test gives up on a daemon, on a machine that has much else to do."""
+
+FAULTY = """
+from gpustow.cli import plugin, plugin_main
+
+def load_badly(*_):
+    raise ZeroDivisionError("in a place that nobody thought of")
+
+plugin.load_config = load_badly
+plugin_main()
+"""
 
 
 @dataclass(slots=True)
@@ -108,3 +121,21 @@ async def test_without_a_driver_it_waits_if_it_is_told_to(tmp_path: Path) -> Non
         assert running.process.returncode is None
         assert running.sockets() == ["kubelet.sock"]
         assert await running.stop() == 0
+
+
+def test_a_fault_of_ours_ends_it_with_one_json_line_that_has_the_traceback(tmp_path: Path) -> None:
+    (tmp_path / "gpustow_fault.py").write_text(FAULTY, encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-m", "gpustow_fault", "--log-format=json", "--node-model=t4-4"],
+        capture_output=True,
+        text=True,
+        env=environment({"PYTHONPATH": str(tmp_path)}),
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert ended.returncode == 1
+    [line] = ended.stderr.splitlines()
+    told = json.loads(line)
+    assert told["level"] == "critical"
+    assert told["message"] == "a fault of ours ends it: ZeroDivisionError('in a place that nobody thought of')"
+    assert told["traceback"].startswith("Traceback")

@@ -334,6 +334,29 @@ async def test_warnings_and_notes_are_logged(tmp_path: Path, caplog: pytest.LogC
     assert "flags.plugin.mps is not known" in caplog.text
 
 
+async def test_what_holds_is_logged_at_the_start_and_after_a_reload_that_works(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    daemon = Daemon(tmp_path)
+
+    def told(words: str) -> int:
+        return sum(words in record.getMessage() for record in caplog.records)
+
+    async with daemon.running() as supervisor:
+        await until(lambda: told(f"{GPU}: 2 devices on 2 GPUs") == 1)
+        daemon.flags["mig_strategy"] = "mixed"
+        daemon.reader.answer = HardwareError("the driver is gone")
+        supervisor.reload()
+        await until(lambda: told("the reload is refused"))
+        assert told("migStrategy mixed") == 0
+        daemon.reader.answer = node(gpu(0, mig_devices=3))
+        supervisor.reload()
+        await until(lambda: told(f"{MIG}: 3 devices on 1 GPU") == 1)
+    assert told("migStrategy none; ") == 1
+    assert told("migStrategy mixed (from the flag); ") == 1
+
+
 async def test_the_reader_is_made_for_the_configuration(tmp_path: Path) -> None:
     made: list[Config] = []
     daemon = Daemon(tmp_path)

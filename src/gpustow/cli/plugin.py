@@ -16,9 +16,9 @@ from typing import Any
 
 import typer
 
-from gpustow.cli.arguments import Flag, rewrite
+from gpustow.cli.arguments import rewrite
 from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
-from gpustow.cli.options import HELP_FLAGS, LogFormatName, LogLevelName, NodeModelName, SystemRoot, Version
+from gpustow.cli.options import HELP_FLAGS, PLUGIN_OPTIONS, own_flags
 from gpustow.cli.reader import reader_maker
 from gpustow.cli.settingflags import SETTING_FLAGS, given_settings, keyword, setting_parameters
 from gpustow.config import Config, load_config
@@ -40,15 +40,13 @@ Examples:
   gpustow plugin --node-model=a100-4-mig-5 --kubelet-socket=/tmp/kubelet/kubelet.sock
 """
 
-_OWN_FLAGS = (Flag(("node-model",)), Flag(("system-root",)), Flag(("log-format",)), Flag(("log-level",)))
-
 
 def prepare(words: Sequence[str]) -> Sequence[str]:
     """The words after the command's name in the one form that the command library takes; tells what is ignored.
 
     Raises UsageError.
     """
-    line = rewrite(words, [*SETTING_FLAGS, *_OWN_FLAGS])
+    line = rewrite(words, [*SETTING_FLAGS, *own_flags()])
     if line.ignored:
         typer.echo(f"warning: ignored, because {line.ignored[0]!r} ends the flags: {' '.join(line.ignored)}", err=True)
     return line.words
@@ -68,11 +66,7 @@ def _command() -> Any:
 
     parameters = [
         *setting_parameters(),
-        keyword("node_model", NodeModelName, None),
-        keyword("system_root", SystemRoot, "/"),
-        keyword("log_format", LogFormatName, LogFormat.TEXT),
-        keyword("log_level", LogLevelName, LogLevel.INFO),
-        keyword("version", Version, False),
+        *(keyword(name, annotation, default) for name, (annotation, default) in PLUGIN_OPTIONS.items()),
     ]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # functions may carry one
     return command
@@ -84,7 +78,9 @@ def serve(
     log_format: LogFormat,
     log_level: LogLevel,
 ) -> None:
-    """Runs the daemon. An error of ours is its last log line, and its exit code that of the process.
+    """Runs the daemon. Whatever ends it is its last log line.
+
+    The exit code is that of the error; for a fault of ours it is 1, and the line has the traceback.
 
     `readers` gives what makes the reader for a configuration.
     """
@@ -100,3 +96,6 @@ def serve(
     except GpustowError as error:
         log.critical("%s", error)
         sys.exit(error.exit_code)
+    except Exception as error:
+        log.critical("a fault of ours ends it: %r", error, exc_info=True)
+        sys.exit(1)

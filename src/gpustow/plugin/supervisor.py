@@ -22,7 +22,6 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 from gpustow.config import Config, LoadedConfig
-from gpustow.config.effective import summary
 from gpustow.errors import (
     ApiVersionRefused,
     GpustowError,
@@ -39,6 +38,7 @@ from gpustow.plugin.observer import GuardedObserver, PluginObserver, PluginState
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, Offer
 from gpustow.plugin.resource import ResourcePlugin, Surroundings
+from gpustow.plugin.startlog import config_lines, resource_lines
 from gpustow.plugin.timing import Timing
 
 log = logging.getLogger(__name__)
@@ -130,7 +130,9 @@ class Supervisor:
             self._trouble = "it has ended"
 
     async def _live(self, group: asyncio.TaskGroup) -> None:
-        config = await self._load()
+        loaded = await self._load()
+        config = loaded.config
+        _tell(loaded)
         self._go_to(self._checked_place(config))
         await self._look(config, group)
         while True:
@@ -143,13 +145,8 @@ class Supervisor:
             else:
                 await self._look(config, group)
 
-    async def _load(self) -> Config:
-        loaded = await in_thread(self._load_config, name="read configuration")
-        for line in summary(loaded):
-            log.info("%s", line)
-        for warning in loaded.warnings:
-            log.warning("%s", warning)
-        return loaded.config
+    async def _load(self) -> LoadedConfig:
+        return await in_thread(self._load_config, name="read configuration")
 
     def _checked_place(self, config: Config) -> KubeletPlace:
         place = KubeletPlace.of(config, self._default_directory)
@@ -184,7 +181,8 @@ class Supervisor:
         """Goes over to a new configuration and reading, or stays with the old; returns the one that holds."""
         log.info("reloading")
         try:
-            config = await self._load()
+            loaded = await self._load()
+            config = loaded.config
             place = self._checked_place(config)
             offer = await self._offer(config) if self._plugins else None
         except GpustowError as error:
@@ -196,6 +194,7 @@ class Supervisor:
             log.exception("%s", self._refused)
             return running
         self._refused = None
+        _tell(loaded)
         if offer is not None:
             await self._serve(offer, place, group)
         else:
@@ -214,6 +213,8 @@ class Supervisor:
         return await PodResources(pod_resources_socket(self._place.socket)).held()
 
     async def _serve(self, offer: Offer, place: KubeletPlace, group: asyncio.TaskGroup) -> None:
+        for line in resource_lines(served.resource for served in offer.served):
+            log.info("%s", line)
         for note in offer.notes:
             log.warning("%s", note)
         self._usage.serve(served.resource for served in offer.served)
@@ -240,6 +241,14 @@ class Supervisor:
             task.cancel()
         if ending:
             await asyncio.wait([task for _, task in ending])
+
+
+def _tell(loaded: LoadedConfig) -> None:
+    """Logs the configuration that is in force from now on."""
+    for line in config_lines(loaded):
+        log.info("%s", line)
+    for warning in loaded.warnings:
+        log.warning("%s", warning)
 
 
 async def _run(plugin: ResourcePlugin) -> None:
