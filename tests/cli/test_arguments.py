@@ -9,6 +9,7 @@ FLAGS = (
     Flag(("mig-strategy",)),
     Flag(("fail-on-init-error",), boolean=True),
     Flag(("driver-root", "nvidia-driver-root")),
+    Flag(("version", "v"), switch=True),
 )
 
 
@@ -27,6 +28,11 @@ FLAGS = (
         ("--fail-on-init-error --mig-strategy single", "--fail-on-init-error=true --mig-strategy=single"),
         ("--nvidia-driver-root /x", "--nvidia-driver-root=/x"),
         ("--help", "--help"),
+        ("-v", "--version"),
+        ("-version", "--version"),
+        ("-v=true --mig-strategy single", "--version --mig-strategy=single"),
+        ("-v=F --mig-strategy single", "--mig-strategy=single"),
+        ("-v --version", "--version --version"),
         ("--unknown=1 -h", "--unknown=1 -h"),
         ("", ""),
     ],
@@ -52,6 +58,11 @@ def test_a_flag_without_its_value_is_refused() -> None:
         rewrite(["--mig-strategy"], FLAGS)
 
 
+def test_a_switch_that_is_neither_on_nor_off_is_refused() -> None:
+    with pytest.raises(UsageError, match="flag --v cannot be 'perhaps'"):
+        rewrite(["-v=perhaps"], FLAGS)
+
+
 def test_two_names_of_one_flag_at_once_are_refused() -> None:
     with pytest.raises(UsageError, match="--driver-root and --nvidia-driver-root are names of one flag"):
         rewrite(["--driver-root=/", "--nvidia-driver-root=/"], FLAGS)
@@ -61,7 +72,11 @@ def test_the_same_name_may_come_again() -> None:
     assert rewrite(["--mig-strategy=a", "--mig-strategy=b"], FLAGS).words == ("--mig-strategy=a", "--mig-strategy=b")
 
 
-@given(st.lists(st.sampled_from(["--mig-strategy", "-fail-on-init-error", "x", "--", "-", "--mig-strategy=1", ""])))
+@given(
+    st.lists(
+        st.sampled_from(["--mig-strategy", "-fail-on-init-error", "x", "--", "-", "--mig-strategy=1", "-v", "-v=0", ""])
+    )
+)
 def test_rewriting_what_is_rewritten_changes_nothing(words: list[str]) -> None:
     try:
         line = rewrite(words, FLAGS)

@@ -91,6 +91,10 @@ def test_json_is_by_policy(simulate: Callable[..., Ended]) -> None:
     assert first["envs"] == {"NVIDIA_VISIBLE_DEVICES": first["device_ids"][0]}
 
 
+def test_an_empty_node_model_is_as_none(simulate: Callable[..., Ended]) -> None:
+    assert "a100-4-mig-5: 4 x " in simulate("--node-model=", "--policy=packed").out
+
+
 def test_policies_named_twice_run_once(simulate: Callable[..., Ended]) -> None:
     report = json.loads(simulate("-o", "json", "--policy=packed", "--policy=packed").out)
     assert list(report) == ["packed"]
@@ -206,9 +210,11 @@ def test_a_fault_of_ours_is_not_dressed_up(simulate: Callable[..., Ended], monke
         simulate()
 
 
-@pytest.mark.parametrize("command", [[], ["simulate"], ["plugin"]])
-def test_help_has_an_example(command: list[str]) -> None:
-    ended = run("gpustow", *command, "--help")
+@pytest.mark.parametrize(
+    "words", [["--help"], ["simulate", "--help"], ["plugin", "--help"], ["plugin", "-help"], ["plugin", "-h"]]
+)
+def test_help_has_an_example(words: list[str]) -> None:
+    ended = run("gpustow", *words)
     assert ended.code == 0
     assert "Examples:" in ended.out
     assert ended.err == ""
@@ -221,7 +227,14 @@ def test_without_a_command_there_is_help() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["gpustow", "--version"], ["gpustow", "plugin", "-v"], ["nvidia-device-plugin", "-v"]]
+    "words",
+    [
+        ["gpustow", "--version"],
+        ["gpustow", "plugin", "-v"],
+        ["nvidia-device-plugin", "-v"],
+        ["nvidia-device-plugin", "-version"],
+        ["nvidia-device-plugin", "--version=true"],
+    ],
 )
 def test_every_program_tells_its_version(words: list[str]) -> None:
     assert run(*words).out == f"{__version__}\n"

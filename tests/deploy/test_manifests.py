@@ -5,6 +5,7 @@ import kubernetes_validate  # type: ignore[import-untyped] # it has no types
 import pytest
 import yaml
 
+from gpustow.cli.options import own_flags
 from gpustow.cli.plugin import prepare
 from gpustow.config import SETTINGS
 from gpustow.hardware.nodemodel import load_node_model
@@ -14,7 +15,7 @@ from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY
 STATIC = Path(__file__).parents[2] / "deploy" / "static"
 MANIFESTS = sorted(STATIC.glob("*.yaml"))
 VERSIONS = ("1.28", "1.30", "1.32", "1.34", "1.36", "1.37")
-OWN_FLAGS = {"node-model", "log-format", "log-level"}
+OWN_FLAGS = {name for flag in own_flags() for name in flag.names}
 
 
 def documents(path: Path) -> list[dict[str, Any]]:

@@ -1,11 +1,19 @@
-"""Options that several commands have: one meaning, one help text, one environment variable each."""
+"""Options that several commands have: one meaning, one help text, one environment variable each.
 
-from typing import Annotated
+What the daemon takes beside the settings of its configuration is the table `PLUGIN_OPTIONS`, which everything else
+about these flags is derived from.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, get_args
 
 import typer
 
+from gpustow.cli.arguments import Flag
 from gpustow.cli.logs import LogFormat, LogLevel
 from gpustow.version import __version__
+
+ROOT = "/"
 
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
 """For `context_settings`: what asks for help."""
@@ -20,6 +28,15 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the command library 
         raise typer.Exit
 
 
+def _or_unset(value: str | None) -> str | None:
+    """An option that is given empty, as by a template that has nothing to put there, is not given."""
+    return value or None
+
+
+def _or_root(value: str) -> str:
+    return value or ROOT
+
+
 Version = Annotated[
     bool, typer.Option(*sorted(VERSION_FLAGS), help="Print the version.", callback=_print_version, is_eager=True)
 ]
@@ -30,6 +47,7 @@ NodeModelName = Annotated[
         "--node-model",
         metavar="NAME|FILE",
         envvar="GPUSTOW_NODE_MODEL",
+        callback=_or_unset,
         help="A simulated node in place of this machine: the name of a shipped node model, or a file.",
     ),
 ]
@@ -40,6 +58,7 @@ SystemRoot = Annotated[
         "--system-root",
         metavar="DIRECTORY",
         envvar="GPUSTOW_SYSTEM_ROOT",
+        callback=_or_root,
         help="Where the host's /sys and /proc are found, if they are mounted elsewhere.",
     ),
 ]
@@ -51,3 +70,30 @@ LogFormatName = Annotated[
 LogLevelName = Annotated[
     LogLevel, typer.Option("--log-level", envvar="GPUSTOW_LOG_LEVEL", help="The least grave log lines that are shown.")
 ]
+
+PLUGIN_OPTIONS: Mapping[str, tuple[Any, object]] = {
+    "node_model": (NodeModelName, None),
+    "system_root": (SystemRoot, ROOT),
+    "log_format": (LogFormatName, LogFormat.TEXT),
+    "log_level": (LogLevelName, LogLevel.INFO),
+    "version": (Version, False),
+}
+"""The daemon's own options: type and default of each, by the parameter that it is."""
+
+
+def own_flags() -> Sequence[Flag]:
+    """The daemon's own options, and what asks for help, for rewriting a command line."""
+    return [
+        *(_flag(annotation) for annotation, _ in PLUGIN_OPTIONS.values()),
+        Flag(_bare(reversed(HELP_FLAGS["help_option_names"])), switch=True),
+    ]
+
+
+def _flag(annotation: Any) -> Flag:
+    kind, option = get_args(annotation)
+    # In an annotation, typer keeps the first name where a default would stand.
+    return Flag(_bare([option.default, *option.param_decls]), switch=kind is bool)
+
+
+def _bare(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name.lstrip("-") for name in names)
