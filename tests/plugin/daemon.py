@@ -9,13 +9,16 @@ from pathlib import Path
 from gpustow.config import LoadedConfig
 from gpustow.hardware.node import Node
 from gpustow.plugin import Supervisor
+from gpustow.plugin.timing import Timing
 from tests.plugin.samples import SHORT, Reader, Recorder, gpu, loaded, node, random
 
 
 class Daemon:
     """A supervisor whose configuration and reader a test can change: `flags`, `config_error`, `reader.answer`."""
 
-    def __init__(self, directory: Path, answer: Node | Exception | None = None, **flags: object) -> None:
+    def __init__(
+        self, directory: Path, answer: Node | Exception | None = None, *, timing: Timing = SHORT, **flags: object
+    ) -> None:
         self.flags: dict[str, object] = {"kubelet_socket": str(directory / "kubelet.sock"), **flags}
         self.config_error: Exception | None = None
         self.warnings: tuple[str, ...] = ()
@@ -25,7 +28,7 @@ class Daemon:
             self.load,
             self.reader.make,
             default_directory=directory,
-            timing=SHORT,
+            timing=timing,
             random=random(),
             observer=self.recorder,
         )

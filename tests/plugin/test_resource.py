@@ -340,14 +340,17 @@ async def test_a_directory_that_is_replaced_is_served_in_again(tmp_path: Path) -
         assert len(kubelet.requests) == 2
 
 
-async def test_a_directory_deleted_under_its_mount_ends_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("registers", [True, False])
+async def test_a_directory_deleted_under_its_mount_ends_it(tmp_path: Path, registers: bool) -> None:  # noqa: FBT001 - a parameter of the test
     directory = tmp_path / "d"
     directory.mkdir()
     handle = os.open(directory, os.O_RDONLY)
     directory.rmdir()
+    mount = Path(f"/proc/self/fd/{handle}")
+    place = KubeletPlace(mount, mount / "kubelet.sock" if registers else None)
     try:
         with pytest.raises(KubeletDirectoryError, match="was deleted"):
-            await plugin_at(Path(f"/proc/self/fd/{handle}")).run()
+            await ResourcePlugin(served(2), place, surroundings()).run()
     finally:
         os.close(handle)
 

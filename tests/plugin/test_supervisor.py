@@ -21,6 +21,7 @@ from gpustow.hardware.node import Node, NodeReader
 from gpustow.kubelet.protocol.deviceplugin_v1beta1_pb2 import RegisterRequest
 from gpustow.kubelet.server import PluginServer
 from gpustow.plugin.observer import PluginState
+from gpustow.plugin.offer import KubeletPlace
 from tests.kubelet.fakekubelet import FakeKubelet, until
 from tests.kubelet.samples import abandon, names
 from tests.plugin.daemon import Daemon
@@ -179,6 +180,40 @@ async def test_a_reload_that_changes_the_resources_retires_what_goes_and_leaves_
         supervisor.reload()
         await until(lambda: kubelet.live(MIG))
         assert [request.resource_name for request in kubelet.requests].count(GPU) == 1
+
+
+async def test_a_name_that_goes_and_comes_back_waits_until_kubelet_has_noticed_or_is_another_one(
+    tmp_path: Path,
+) -> None:
+    with_mig, without = node(gpu(0), gpu(1, mig_devices=2)), node(gpu(0), gpu(1))
+    daemon = Daemon(tmp_path, with_mig, mig_strategy="mixed", timing=replace(SHORT, retry_first=600, retry_most=600))
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
+        await until(lambda: kubelet.live(GPU) and kubelet.live(MIG))
+        daemon.reader.answer = without
+        supervisor.reload()
+        await until(lambda: supervisor.states == {GPU: PluginState.STREAMING})
+        daemon.reader.answer = with_mig
+        supervisor.reload()
+        await until(lambda: "it waits for kubelet to notice that it was retired" in str(supervisor.not_ready))
+        await some_polls()
+        assert [request.resource_name for request in kubelet.requests].count(MIG) == 1
+        assert len(our_sockets(tmp_path)) == 1
+        await kubelet.restart()
+        await until(lambda: kubelet.live(GPU) and kubelet.live(MIG))
+
+
+def test_the_wait_of_a_name_that_was_retired_ends_and_is_for_the_same_kubelet_alone(tmp_path: Path) -> None:
+    supervisor = Daemon(tmp_path, timing=replace(SHORT, retry_first=5)).supervisor
+    now = 100.0
+    supervisor._surroundings = replace(supervisor._surroundings, clock=lambda: now)
+    here, there = KubeletPlace(tmp_path, tmp_path / "kubelet.sock"), KubeletPlace(tmp_path / "d", None)
+    waits = []
+    for retired_at in (100.0, 97.0, 95.0, 10.0):
+        supervisor._retired_at[here, GPU] = retired_at
+        assert supervisor._rest(there, GPU) == supervisor._rest(here, MIG) == 0
+        waits.append(supervisor._rest(here, GPU))
+        assert supervisor._rest(here, GPU) == 0
+    assert waits == [5, 2, 0, 0]
 
 
 async def test_a_reload_to_another_directory_moves_everything_there(tmp_path: Path) -> None:

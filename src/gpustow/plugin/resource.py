@@ -52,14 +52,20 @@ class Surroundings:
 
 
 class ResourcePlugin:
-    """Serves one resource to the kubelet at `place`; `run` it in a task, and cancel the task to stop."""
+    """Serves one resource to the kubelet at `place`; `run` it in a task, and cancel the task to stop.
 
-    def __init__(self, served: ServedResource, place: KubeletPlace, surroundings: Surroundings) -> None:
+    `rest` is how many seconds the same kubelet must be left alone first, because the resource was retired a moment ago.
+    """
+
+    def __init__(
+        self, served: ServedResource, place: KubeletPlace, surroundings: Surroundings, *, rest: float = 0.0
+    ) -> None:
         self.name = served.resource.name
         self.state = PluginState.INIT
         self.reason = "it has just been started"
         self._served = served
         self._place = place
+        self._rest = rest
         self._timing = surroundings.timing
         self._random = surroundings.random
         self._clock = surroundings.clock
@@ -96,6 +102,7 @@ class ResourcePlugin:
         Raises RegistrationRefused if kubelet will never take the resource, KubeletDirectoryError if the directory was
         deleted under us and only a new mount helps.
         """
+        await self._let_kubelet_notice()
         while True:
             await self._wait_for_kubelet()
             try:
@@ -120,17 +127,27 @@ class ResourcePlugin:
         log.log(level, "%s is %s: %s", self.name, state, reason)
         self._observer.moved(self.name, state, reason)
 
+    async def _let_kubelet_notice(self) -> None:
+        if self._place.socket is not None and self._rest > 0:
+            self._move(PluginState.INIT, "it waits for kubelet to notice that it was retired")
+            self._kubelet = self._look()
+            await self._pause(self._rest)
+
     async def _wait_for_kubelet(self) -> None:
         if self._place.socket is None:
+            self._check_directory()
             return
         self._kubelet = self._look()
         if self._kubelet is None:
             self._move(PluginState.INIT, f"it waits for kubelet to create {self._place.socket}")
         while self._kubelet is None:
-            if directory_is_dead(self._place.directory):
-                raise KubeletDirectoryError(str(self._place.directory), "was deleted; a restart gets the new one")
+            self._check_directory()
             await asyncio.sleep(self._timing.poll)
             self._kubelet = self._look()
+
+    def _check_directory(self) -> None:
+        if directory_is_dead(self._place.directory):
+            raise KubeletDirectoryError(str(self._place.directory), "was deleted; a restart gets the new one")
 
     async def _pause(self, seconds: float) -> None:
         """Waits so long, or until kubelet's socket is another one."""

@@ -3,8 +3,9 @@
 What is new is built and checked beside what runs: a reload that fails in any way leaves the old running, and the daemon
 not ready until a reload works, since what it does is not what it was told to. A reload that works
 touches only what it changes: a resource that stays keeps its server and its registration, gets its new devices and
-settings in place, and kubelet hears of it only if the list of devices differs. Reloads that are asked for while one is
-under way become one more.
+settings in place, and kubelet hears of it only if the list of devices differs. One that goes and comes back within a
+moment waits, because kubelet 1.36 and older would take the end of the old stream for that of the new one. Reloads that
+are asked for while one is under way become one more.
 
 Without devices, or with a driver that cannot be read, the daemon ends if the operator asked for that (failOnInitError);
 else it stays, not ready, and looks again from time to time.
@@ -77,6 +78,7 @@ class Supervisor:
         )
         self._place = KubeletPlace(default_directory, None)
         self._plugins: dict[str, tuple[ResourcePlugin, asyncio.Task[None]]] = {}
+        self._retired_at: dict[tuple[KubeletPlace, str], float] = {}
         self._trouble: str | None = "it has just been started"
         self._refused: str | None = None
         self._reload_asked = asyncio.Event()
@@ -228,7 +230,8 @@ class Supervisor:
             if running is not None and not running[1].done():
                 running[0].replace(served)
                 continue
-            plugin = ResourcePlugin(served, place, self._surroundings)
+            rest = self._rest(place, served.resource.name)
+            plugin = ResourcePlugin(served, place, self._surroundings, rest=rest)
             task = group.create_task(_run(plugin), name=f"plugin {plugin.name}")
             self._plugins[plugin.name] = (plugin, task)
         self._trouble = None
@@ -241,6 +244,15 @@ class Supervisor:
             task.cancel()
         if ending:
             await asyncio.wait([task for _, task in ending])
+        now = self._surroundings.clock()
+        self._retired_at.update({(self._place, plugin.name): now for plugin, _ in ending})
+
+    def _rest(self, place: KubeletPlace, name: str) -> float:
+        """How many seconds a name that was retired must wait before the same kubelet hears of it again."""
+        retired_at = self._retired_at.pop((place, name), None)
+        if retired_at is None:
+            return 0.0
+        return max(0.0, retired_at + self._timing.retry_first - self._surroundings.clock())
 
 
 def _tell(loaded: LoadedConfig) -> None:
