@@ -4,8 +4,8 @@ Each message is the complete list and replaces the one before; kubelet writes it
 sent without a change, and a stream that is slow gets the newest list rather than each in between. Each stream has its
 own place in line: with kubelet 1.36 and older several can be open at once, and one must not take another's update.
 
-Rules of kubelet for what is in the list: NUMA nodes for all devices of a resource or for none, since a device without
-fits no hint once another has one; never node -1; no empty topology.
+Rules of kubelet for what is in the list: NUMA nodes for all devices of a resource or for none (`numa_nodes_told`); never
+node -1; no empty topology.
 """
 
 import asyncio
@@ -18,16 +18,14 @@ from gpustow.resources import device as resources
 
 def device_list(devices: Sequence[resources.Device]) -> bytes:
     """The serialised ListAndWatchResponse for `devices`."""
-    nodes = [device.numa_node for device in devices]
-    known = all(node is not None and node >= 0 for node in nodes)
     return ListAndWatchResponse(
         devices=[
             Device(
                 ID=device.id,
                 health=HEALTHY if device.healthy else UNHEALTHY,
-                topology=TopologyInfo(nodes=[NUMANode(ID=node)]) if known and node is not None else None,
+                topology=TopologyInfo(nodes=[NUMANode(ID=node)]) if node is not None else None,
             )
-            for device, node in zip(devices, nodes, strict=True)
+            for device, node in zip(devices, resources.numa_nodes_told(devices), strict=True)
         ]
     ).SerializeToString()
 

@@ -4,7 +4,7 @@ A device is a GPU, a MIG device, or a replica of either. Whatever it is, it know
 groups by that and by nothing else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
@@ -44,6 +44,15 @@ class Device:
     replica: int | None = None
     edge: int = 0
     healthy: bool = True
+
+
+def numa_nodes_told(devices: Sequence[Device]) -> tuple[int | None, ...]:
+    """The NUMA nodes of the devices of a resource as kubelet is told them: those of all, or of none.
+
+    For kubelet a device without a node fits no hint once another one of the resource has a node.
+    """
+    nodes = tuple(device.numa_node for device in devices)
+    return nodes if all(node is not None and node >= 0 for node in nodes) else (None,) * len(nodes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from gpustow.errors import ConfigError, Problem
-from gpustow.resources.device import REPLICA_SEPARATOR, Device, Resource
+from gpustow.resources.device import REPLICA_SEPARATOR, Device, Resource, numa_nodes_told
 
 LIMIT = 4 << 20
 """The most bytes of a message that kubelet takes: the default of gRPC for Go, which it leaves as it is."""
@@ -24,7 +24,7 @@ _UNHEALTHY = len("Unhealthy")
 def largest_list(devices: Sequence[Device]) -> int:
     """The bytes of the list of `devices` when all of them are unhealthy."""
     return sum(
-        _entry(len(device.id.encode()), node) for device, node in zip(devices, _numa_nodes(devices), strict=True)
+        _entry(len(device.id.encode()), node) for device, node in zip(devices, numa_nodes_told(devices), strict=True)
     )
 
 
@@ -58,7 +58,7 @@ def _most_replicas(devices: Sequence[Device]) -> int:
     firsts = [device for device in devices if device.replica == 0]
     bare = [
         (len(device.uuid.encode()) + len(REPLICA_SEPARATOR), node)
-        for device, node in zip(firsts, _numa_nodes(firsts), strict=True)
+        for device, node in zip(firsts, numa_nodes_told(firsts), strict=True)
     ]
     room, most, digits = LIMIT, 0, 1
     while bare:
@@ -71,12 +71,6 @@ def _most_replicas(devices: Sequence[Device]) -> int:
         most += in_this_length
         digits += 1
     return 0
-
-
-def _numa_nodes(devices: Sequence[Device]) -> list[int | None]:
-    """The NUMA nodes as they are sent: those of all devices, or none."""
-    nodes = [device.numa_node for device in devices]
-    return nodes if all(node is not None and node >= 0 for node in nodes) else [None] * len(nodes)
 
 
 @cache
