@@ -4,8 +4,8 @@ Each message is the complete list and replaces the one before; kubelet writes it
 sent without a change, and a stream that is slow gets the newest list rather than each in between. Each stream has its
 own place in line: with kubelet 1.36 and older several can be open at once, and one must not take another's update.
 
-Rules of kubelet for what is in the list: NUMA nodes for all devices of a resource or for none (`numa_nodes_told`); never
-node -1; no empty topology.
+Rules of kubelet for what is in the list: NUMA nodes for all devices of a resource or for none (`numa_nodes_told`),
+never node -1, and no empty topology.
 """
 
 import asyncio
