@@ -133,6 +133,14 @@ def test_parts_that_cannot_be_even_are_explained_as_packed() -> None:
     assert "GPUs touched" in explanation.winner.objective
 
 
+def test_an_uneven_division_loses_against_an_even_one() -> None:
+    explanation = shared("packed-aligned", [3, 3], [0, 0], 4).explanation()
+    assert explanation.sentence == (
+        "packed-aligned takes 2 on GPU 0 and 2 on GPU 1, which lies across the node; "
+        "the next best, 3 on GPU 0 and 1 on GPU 1, lies in uneven parts."
+    )
+
+
 def test_nothing_asked_for_is_explained_too() -> None:
     explanation = shared("packed", [2], [0], 0).explanation()
     assert explanation.sentence == "packed takes nothing; no other answer is possible."

@@ -2,7 +2,7 @@
 
 from gpustow.hardware.mig import MigProfile
 from gpustow.resources.device import Device
-from tests.placement.cards import ask, mig
+from tests.placement.cards import ask, mig, whole
 
 
 def taken(devices: list[Device], starts: list[int], size: int, policy: str = "packed") -> list[str]:
@@ -61,3 +61,9 @@ def test_distributing_takes_turns_among_the_mig_devices_of_a_gpu() -> None:
     for policy in ("distributed", "spread"):
         assert ask(policy, devices, 2, available=available).device_ids == ("mig0@0::0", "mig0@2::0")
         assert ask(policy, devices, 5, available=available).device_ids == tuple(available)
+
+
+def test_a_gpu_offered_as_a_whole_beside_its_mig_devices_is_given_like_them() -> None:
+    devices = [*mig([[0, 1]]), *whole(1)]
+    assert ask("packed", devices, 1).device_ids == ("gpu0",)
+    assert ask("packed", devices, 1, available=["mig0@1", "gpu0"]).device_ids == ("gpu0",)

@@ -72,7 +72,7 @@ class Decision:
         if other is None:
             return Explanation(self._gpus(), winner, None, None, f"{sentence}; no other answer is possible.")
         next_best = measure.value(state, other)
-        line = measure.lines[at := deciding_line(measure.lines, best, next_best)]
+        line = measure.lines[at := deciding_line(best, next_best)]
         if line is COUNTS:
             sentence += f"; the next best, {self._text(other)}, is equal but for the GPU index."
         else:

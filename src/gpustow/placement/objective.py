@@ -55,17 +55,9 @@ def share_left(state: State, counts: Counts) -> int:
     )
 
 
-def deciding_line(lines: Sequence[Line], one: Objective, other: Objective) -> int:
-    """The number of the first line on which two answers differ; the last one if there is none."""
-    for at in range(len(lines)):
-        if one[at] != other[at]:
-            return at
-    return len(lines) - 1
-
-
-def is_better(lines: Sequence[Line], one: Objective, other: Objective) -> bool:
-    """Whether the first objective is better than the second."""
-    return rank(lines, one) < rank(lines, other)
+def deciding_line(one: Objective, other: Objective) -> int:
+    """The number of the first line on which two answers differ; they do on the last one, if not before."""
+    return next(at for at, (mine, theirs) in enumerate(zip(one, other, strict=True)) if mine != theirs)
 
 
 def rank(lines: Sequence[Line], objective: Objective) -> tuple[tuple[int, ...], ...]:

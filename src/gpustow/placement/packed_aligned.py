@@ -32,7 +32,9 @@ ISLAND, NUMA_NODE, ANYWHERE, UNEVEN = range(4)
 """The values of the line `domain`."""
 
 LINES = (
-    Line("domain", "lies {}", values=("in one NVLink island", "in one NUMA node", "anywhere", "in uneven parts")),
+    Line(
+        "domain", "lies {}", values=("in one NVLink island", "in one NUMA node", "across the node", "in uneven parts")
+    ),
     Line("GPUs", "uses {} GPU{s}"),
     LINK_SCORE,
     IDLE_OPENED,

@@ -42,9 +42,7 @@ NO_FULL_SET = 1 << 60
 
 
 def _splits(count: int, size: int) -> int:
-    """How many sets can hold the first of `count` GPUs in a division into sets of `size` and a short one."""
-    if count <= size:
-        return 1
+    """How many sets can hold the first of `count` GPUs in a division; `count` is above `size`."""
     short = count % size
     return comb(count - 1, size - 1) + (comb(count - 1, short - 1) if short else 0)
 
