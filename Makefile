@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Nothing but a virtual environment is ever removed, whatever VENV is set to.
+DROP_VENV := test ! -e $(VENV)/pyvenv.cfg || rm -rf $(VENV)
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
@@ -13,7 +15,7 @@ help: ## Show the targets
 
 $(READY): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "gpustow needs Python 3.11 or newer; set PYTHON=..." >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/pip || { $(DROP_VENV); $(PYTHON) -m venv $(VENV); } || { $(DROP_VENV); echo "$(PYTHON) cannot make a virtual environment; some distributions have that in a package of its own (python3-venv)" >&2; exit 1; }
 	@echo "installing the locked dependencies into $(VENV) ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
@@ -52,4 +54,5 @@ lock: ## Resolve the lock files anew: what the daemon needs, and what developmen
 	@uv pip compile $(LOCK) --constraint requirements.lock --group dev pyproject.toml -o requirements-dev.lock
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage out build dist
+	$(DROP_VENV)
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.* out build dist

@@ -1,4 +1,3 @@
-import ctypes
 import subprocess
 import sys
 from pathlib import Path
@@ -41,17 +40,20 @@ def test_what_ends_at_once_or_has_a_socket_of_its_own_is_started(program: str, w
 @pytest.mark.parametrize("library", sorted(path.name for path in NO_DRIVER.iterdir()))
 def test_a_driver_of_this_machine_is_hidden(library: str, tmp_path: Path) -> None:
     (tmp_path / library).symlink_to(built_library())
-    assert ctypes.CDLL(str(tmp_path / library))
-    env = environment({"LD_LIBRARY_PATH": f"{NO_DRIVER}:{tmp_path}"})
-    ended = subprocess.run(
+    assert _load(library, str(tmp_path)).returncode == 0
+    hidden = _load(library, f"{NO_DRIVER}:{tmp_path}")
+    assert hidden.returncode == 1
+    assert f"OSError: {NO_DRIVER}/{library}" in hidden.stderr
+
+
+def _load(library: str, folders: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-c", f"import ctypes; ctypes.CDLL({library!r})"],
-        env=env,
+        env=environment({"LD_LIBRARY_PATH": folders}),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ended.returncode == 1
-    assert f"OSError: {NO_DRIVER}/{library}" in ended.stderr
 
 
 def test_what_is_hidden_is_what_a_driver_is_found_by() -> None:
