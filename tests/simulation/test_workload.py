@@ -119,6 +119,30 @@ def test_a_fault_is_told_with_its_path(document: object, expected: str) -> None:
     assert problem.startswith(expected)
 
 
+@pytest.mark.parametrize("name", ["web.prod", "a.b-c.d", "0", "a" * 253, "a" * 100 + ".x"])
+def test_a_pod_has_the_names_that_kubernetes_takes(name: str) -> None:
+    assert story(parse({"pods": [pod(name)]})) == [f"admit default/{name}"]
+
+
+@pytest.mark.parametrize("name", ["a.", ".a", "a..b", "a.-b", "a_b", "", "a" * 254])
+def test_other_names_of_a_pod_are_refused(name: str) -> None:
+    [problem] = problems({"pods": [pod(name)]})
+    assert problem.startswith("pods[0].name: String should ")
+
+
+def test_a_namespace_and_a_container_have_no_dots_in_their_names() -> None:
+    assert problems({"pods": [pod(namespace="a.b")]})[0].startswith("pods[0].namespace: ")
+    container = {"name": "a.b", "limits": {}}
+    [problem] = problems({"pods": [{"name": "p", "containers": [container]}]})
+    assert problem.startswith("pods[0].containers[0].name: ")
+
+
+def test_the_number_of_a_copy_is_part_of_its_name() -> None:
+    assert len(parse({"pods": [pod("a" * 251, count=10)]}).actions) == 10
+    [problem] = problems({"pods": [pod("a" * 251, count=11)]})
+    assert problem.startswith("pods[0]: has copies with names of 254 characters, such as 'aaa")
+
+
 def test_two_containers_of_one_name_are_refused() -> None:
     twin = {"name": "a", "limits": {}}
     [problem] = problems({"pods": [{"name": "p", "containers": [twin, twin]}]})

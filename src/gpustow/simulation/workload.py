@@ -52,7 +52,14 @@ def _extended_resource(name: str) -> str:
     return name
 
 
-_Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+MOST_NAME = 253
+"""How many characters a pod's name may have, the number of a copy included."""
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+
+# As the API server has it: namespaces and containers are DNS-1123 labels, pods are DNS-1123 subdomains.
+_Label = Annotated[str, StringConstraints(pattern=f"^{_LABEL}$", max_length=63)]
+_Subdomain = Annotated[str, StringConstraints(pattern=rf"^{_LABEL}(\.{_LABEL})*$", max_length=MOST_NAME)]
 _Count = Annotated[int, BeforeValidator(_number), Field(strict=True, ge=1)]
 _Amount = Annotated[int, BeforeValidator(_number), Field(strict=True, ge=0, le=1_000_000)]
 _Limits = dict[Annotated[str, AfterValidator(_extended_resource)], _Amount]
@@ -79,7 +86,7 @@ class _Model(BaseModel):
 
 
 class _ContainerModel(_Model):
-    name: _Name = "main"
+    name: _Label = "main"
     limits: _Limits
 
 
@@ -88,8 +95,8 @@ class _InitContainerModel(_ContainerModel):
 
 
 class _PodModel(_Model):
-    name: _Name
-    namespace: _Name = "default"
+    name: _Subdomain
+    namespace: _Label = "default"
     count: _Count | None = None
     limits: _Limits | None = None
     containers: list[_ContainerModel] = []
@@ -103,6 +110,15 @@ class _PodModel(_Model):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"has two containers named {twice[0]!r}; give each a name of its own")
+        return self
+
+    @model_validator(mode="after")
+    def _copies_with_names_not_too_long(self) -> "_PodModel":
+        longest = f"{self.name}-{self.count - 1}" if self.count else self.name
+        if len(longest) > MOST_NAME:
+            raise ValueError(
+                f"has copies with names of {len(longest)} characters, such as {longest!r}; a pod's may have {MOST_NAME}"
+            )
         return self
 
     def copies(self) -> tuple[Pod, ...]:
