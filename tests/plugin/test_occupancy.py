@@ -77,24 +77,24 @@ def ids_of(resource: Resource) -> list[str]:
 
 
 def test_nothing_is_known_at_the_start(usage: NodeUsage) -> None:
-    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy()
+    assert usage.asked(SMALL, ids_of(SMALL), numa_nodes=1) == Occupancy()
 
 
 def test_what_was_allocated_of_one_resource_is_in_use_for_the_other(usage: NodeUsage) -> None:
-    usage.asked(LARGE, ids_of(LARGE))
+    usage.asked(LARGE, ids_of(LARGE), numa_nodes=1)
     usage.allocated(LARGE, ["large1"])
-    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({1: Fraction(1, 2)})
+    assert usage.asked(SMALL, ids_of(SMALL), numa_nodes=1) == Occupancy({1: Fraction(1, 2)})
 
 
 def test_what_is_offered_again_is_free_again(usage: NodeUsage) -> None:
     usage.allocated(LARGE, ["large1"])
-    usage.asked(LARGE, ids_of(LARGE))
-    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy()
+    usage.asked(LARGE, ids_of(LARGE), numa_nodes=1)
+    assert usage.asked(SMALL, ids_of(SMALL), numa_nodes=1) == Occupancy()
 
 
 def test_what_is_not_offered_counts_as_used_while_no_list_says_otherwise(usage: NodeUsage) -> None:
-    usage.asked(LARGE, ["large0"])
-    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({1: Fraction(1, 2)})
+    usage.asked(LARGE, ["large0"], numa_nodes=1)
+    assert usage.asked(SMALL, ids_of(SMALL), numa_nodes=1) == Occupancy({1: Fraction(1, 2)})
 
 
 async def test_the_list_replaces_what_is_remembered(usage: NodeUsage) -> None:
@@ -102,13 +102,13 @@ async def test_the_list_replaces_what_is_remembered(usage: NodeUsage) -> None:
     usage.allocated(LARGE, ["large1"])
     kubelet.holds(LARGE, "large0")
     await usage.read(kubelet)
-    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({0: Fraction(1, 2)})
+    assert usage.asked(SMALL, ids_of(SMALL), numa_nodes=1) == Occupancy({0: Fraction(1, 2)})
 
 
 async def test_after_a_list_what_is_not_offered_is_not_in_use_for_that(usage: NodeUsage) -> None:
     await usage.read(Kubelet())
-    usage.asked(LARGE, ["large0"])
-    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy()
+    usage.asked(LARGE, ["large0"], numa_nodes=1)
+    assert usage.asked(SMALL, ids_of(SMALL), numa_nodes=1) == Occupancy()
 
 
 async def test_own_devices_in_use_are_known_only_where_kubelet_may_withhold_free_ones(clock: Clock) -> None:
@@ -117,9 +117,9 @@ async def test_own_devices_in_use_are_known_only_where_kubelet_may_withhold_free
     usage.serve([near])
     kubelet = Kubelet()
     kubelet.holds(near, "gpu0::0")
-    assert usage.asked(near, ["gpu0::1"]).in_use is None
+    assert usage.asked(near, ["gpu0::1"], numa_nodes=2).in_use is None
     await usage.read(kubelet)
-    assert usage.asked(near, ["gpu0::1"]).in_use == {"gpu0::0"}
+    assert usage.asked(near, ["gpu0::1"], numa_nodes=2).in_use == {"gpu0::0"}
 
 
 async def test_a_list_that_fails_is_told_once_and_costs_nothing(
@@ -131,7 +131,7 @@ async def test_a_list_that_fails_is_told_once_and_costs_nothing(
     usage.allocated(LARGE, ["large1"])
     await usage.read(kubelet)
     await usage.read(kubelet)
-    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({1: Fraction(1, 2)})
+    assert usage.asked(SMALL, ids_of(SMALL), numa_nodes=1) == Occupancy({1: Fraction(1, 2)})
     assert caplog.text.count("taken from the calls of kubelet alone: cannot read the pods' resources") == 1
 
 
@@ -142,9 +142,9 @@ async def test_an_admission_that_begins_ends_the_list(usage: NodeUsage) -> None:
     usage.allocated(LARGE, ["large1"])
     reading = asyncio.create_task(usage.read(kubelet))
     await kubelet.listing.wait()
-    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({1: Fraction(1, 2)})
+    assert usage.asked(SMALL, ids_of(SMALL), numa_nodes=1) == Occupancy({1: Fraction(1, 2)})
     await reading
-    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({1: Fraction(1, 2)})
+    assert usage.asked(SMALL, ids_of(SMALL), numa_nodes=1) == Occupancy({1: Fraction(1, 2)})
 
 
 async def test_what_is_allocated_while_the_list_is_made_is_not_lost(usage: NodeUsage) -> None:
@@ -155,7 +155,7 @@ async def test_what_is_allocated_while_the_list_is_made_is_not_lost(usage: NodeU
     usage.allocated(LARGE, ["large1"])
     kubelet.gate.set()
     await reading
-    assert usage.asked(SMALL, ids_of(SMALL)) == Occupancy({1: Fraction(1, 2)})
+    assert usage.asked(SMALL, ids_of(SMALL), numa_nodes=1) == Occupancy({1: Fraction(1, 2)})
 
 
 async def test_a_reader_that_is_stopped_stops_the_list(usage: NodeUsage) -> None:
@@ -183,7 +183,7 @@ def _nothing(_usage: NodeUsage) -> None:
 
 
 def _asked(usage: NodeUsage) -> None:
-    usage.asked(SMALL, ids_of(SMALL))
+    usage.asked(SMALL, ids_of(SMALL), numa_nodes=1)
 
 
 def _admitted(usage: NodeUsage) -> None:

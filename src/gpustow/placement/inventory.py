@@ -89,6 +89,7 @@ class Inventory:
         self.ids: tuple[str, ...] = tuple(device.id for device in ordered)
         self.number_of: Mapping[str, int] = {id_: number for number, id_ in enumerate(self.ids)}
         self.sick: tuple[int, ...] = tuple(number for number, device in enumerate(ordered) if not device.healthy)
+        self.healthy: bytes = bytes(device.healthy for device in ordered)
         self.whole_gpus: bool = all(device.mig is None and device.replica is None for device in ordered)
 
         slots: list[Slots] = []

@@ -5,6 +5,7 @@ how many of them it may take, what is in use and what one slot adds; it answers 
 """
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import repeat
 from math import lcm
@@ -126,24 +127,42 @@ def read_offer(request: Request, inventory: Inventory) -> Offer:
 
 def _own_use(inventory: Inventory, offer: Offer, occupancy: Occupancy) -> tuple[list[int], list[int]]:
     """The slots of the resource in use at each position, and their load; must-include counts as in use."""
-    if occupancy.in_use is not None:
-        numbers = {number for id_ in occupancy.in_use if (number := inventory.number_of.get(id_)) is not None}
-        numbers.update(offer.required)
-        used: list[list[int]] = [[] for _ in inventory.slots]
-        for number in numbers:
-            device = inventory.devices[number]
-            if device.healthy and not offer.free[number]:
-                used[inventory.position_of[device.gpu_index]].append(number)
-        return [len(some) for some in used], [inventory.load_of(*entry) for entry in enumerate(used)]
-    taken = [gpu.healthy - offer.free.count(1, gpu.start, gpu.stop) for gpu in inventory.slots]
+    if occupancy.in_use is None:
+        used = None
+        taken = [gpu.healthy - offer.free.count(1, gpu.start, gpu.stop) for gpu in inventory.slots]
+    else:
+        used = _known_in_use(inventory, offer, occupancy.in_use)
+        taken = [used.count(1, gpu.start, gpu.stop) for gpu in inventory.slots]
     load = [count * step for count, step in zip(taken, inventory.steps, strict=True)]
     for position, gpu in enumerate(inventory.slots):
         if gpu.shares is not None:
-            held = range(gpu.start, gpu.stop)
-            load[position] = inventory.load_of(
-                position, (at for at in held if inventory.devices[at].healthy and not offer.free[at])
-            )
+            flags = _not_offered(inventory, offer) if used is None else used
+            load[position] = inventory.load_of(position, (at for at in range(gpu.start, gpu.stop) if flags[at]))
     return taken, load
+
+
+def _not_offered(inventory: Inventory, offer: Offer) -> bytes:
+    """Flags for the healthy devices that a policy may not take."""
+    return _without(inventory.healthy, offer.free)
+
+
+def _known_in_use(inventory: Inventory, offer: Offer, in_use: AbstractSet[str]) -> bytes:
+    """Flags for the healthy devices known to be in use and not offered, must-include's among them."""
+    used = bytearray(len(inventory.ids) + 1)
+    for number in map(inventory.number_of.get, in_use, repeat(len(inventory.ids))):
+        used[number] = 1
+    used.pop()
+    for number in offer.required:
+        used[number] = 1
+    return _without(used, offer.free, inventory.healthy)
+
+
+def _without(flags: bytes | bytearray, barred: bytearray, among: bytes | None = None) -> bytes:
+    """The flags that are not barred, of those `among`; all at once, as large numbers."""
+    left = int.from_bytes(flags, "little") & ~int.from_bytes(barred, "little")
+    if among is not None:
+        left &= int.from_bytes(among, "little")
+    return left.to_bytes(len(flags), "little")
 
 
 def read_state(

@@ -53,8 +53,8 @@ class NodeUsage:
         """These are the resources from now on."""
         self._resources = tuple(resources)
 
-    def asked(self, resource: Resource, available: Sequence[str]) -> Occupancy:
-        """An admission begins: what is in use beside what kubelet offers for `resource`."""
+    def asked(self, resource: Resource, available: Sequence[str], *, numa_nodes: int) -> Occupancy:
+        """An admission begins: what is in use beside what kubelet offers for `resource`, on so many NUMA nodes."""
         self._asked_at[resource.name] = self._clock()
         if self._listing is not None:
             self._listing.cancel()
@@ -63,8 +63,7 @@ class NodeUsage:
             in_use = self._held.get(resource.name, set()) if self._is_listed else _healthy(resource)
             self._held[resource.name] = in_use.difference(available)
         # Kubelet withholds free devices only to choose between NUMA nodes.
-        is_withheld = self._is_listed and len({device.numa_node for device in resource.devices}) > 1
-        return occupancy if is_withheld else replace(occupancy, in_use=None)
+        return occupancy if self._is_listed and numa_nodes > 1 else replace(occupancy, in_use=None)
 
     def allocated(self, resource: Resource, ids: Sequence[str]) -> None:
         """An admission ends with these devices."""

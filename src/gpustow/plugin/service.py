@@ -91,7 +91,7 @@ class ResourceService:
             request = Request(
                 tuple(asked.available_deviceIDs), tuple(asked.must_include_deviceIDs), asked.allocation_size
             )
-            occupancy = Occupancy() if self._usage is None else self._usage.asked(served.resource, request.available)
+            occupancy = self._in_use(request.available)
             placement = place(
                 request,
                 served.inventory,
@@ -113,6 +113,13 @@ class ResourceService:
             # After the answer: kubelet is not to wait for the reasons.
             asyncio.get_running_loop().call_soon(_log_decision, name, placement, len(request.available))
         return placement.device_ids
+
+    def _in_use(self, available: Sequence[str]) -> Occupancy:
+        """What is in use beside what kubelet offers."""
+        if self._usage is None:
+            return Occupancy()
+        numa_nodes = len(self._served.inventory.numa_groups)
+        return self._usage.asked(self._served.resource, available, numa_nodes=numa_nodes)
 
     async def allocate(self, request: protocol.AllocateRequest, context: Context) -> protocol.AllocateResponse:
         """What to put into the containers, one answer a request; fails as a whole."""
