@@ -1,8 +1,12 @@
+from importlib import import_module
+
+import pytest
 import typer
 from typer.testing import CliRunner
 
+from gpustow.cli import COMMANDS
 from gpustow.cli.arguments import Flag
-from gpustow.cli.options import PLUGIN_OPTIONS, ROOT, NodeModelName, SystemRoot, own_flags
+from gpustow.cli.options import PLUGIN_OPTIONS, ROOT, NodeModelName, Output, SystemRoot, own_flags
 
 
 def test_what_the_daemon_takes_beside_its_settings_is_one_table() -> None:
@@ -28,3 +32,13 @@ def test_options_that_are_given_empty_are_not_given() -> None:
     for words in ([], ["--node-model=", "--system-root="]):
         assert CliRunner().invoke(app, words).exit_code == 0
     assert seen == [(None, "/"), (None, "/")]
+
+
+@pytest.mark.parametrize("command", ["simulate", "explain", "models", "config"])
+def test_a_result_has_the_same_forms_in_every_command(command: str) -> None:
+    assert import_module(COMMANDS[command]).Output is Output
+
+
+def test_only_commands_that_change_their_words_say_so() -> None:
+    changing = {name for name, path in COMMANDS.items() if hasattr(import_module(path), "prepare")}
+    assert changing == {"plugin", "config"}

@@ -1,7 +1,8 @@
 """The commands: how they are found and run, and what happens to an error.
 
-A command is a module here with two functions: `register(app)` adds it to an application, and `prepare(words)` brings
-the words after its name into the form that the command library takes. Only the module of the command that is asked for
+A command is a module here with the function `register(app)`, which adds it to an application. Where it takes words that
+the command library does not, it has `prepare(words)` as well, which brings those after its name into the form that is
+understood. Only the module of the command that is asked for
 is imported, so that the daemon starts without what draws tables and simulates. Data goes to stdout, talk to stderr. An
 error of ours ends the command with its text on stderr and its exit code; anything else is a fault of ours and ends it
 with a traceback and 1.
@@ -10,6 +11,7 @@ with a traceback and 1.
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 
 import typer
 
@@ -54,7 +56,7 @@ def _with_all(words: Sequence[str]) -> tuple[typer.Typer, list[str]]:
         return app, list(words)
     module = import_module(COMMANDS[words[at]])
     module.register(app)
-    return app, [*words[: at + 1], *module.prepare(words[at + 1 :])]
+    return app, [*words[: at + 1], *_prepared(module, words[at + 1 :])]
 
 
 def _with_one(name: str, words: Sequence[str]) -> tuple[typer.Typer, list[str]]:
@@ -62,7 +64,11 @@ def _with_one(name: str, words: Sequence[str]) -> tuple[typer.Typer, list[str]]:
     app = _application()
     module = import_module(COMMANDS[name])
     module.register(app)
-    return app, list(module.prepare(words))
+    return app, _prepared(module, words)
+
+
+def _prepared(module: ModuleType, words: Sequence[str]) -> list[str]:
+    return list(module.prepare(words) if hasattr(module, "prepare") else words)
 
 
 def _options(*, version: Version = False) -> None:

@@ -10,13 +10,12 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from gpustow.cli.arguments import Flag, rewrite
-from gpustow.cli.options import HELP_FLAGS, NodeModelName
+from gpustow.cli.options import HELP_FLAGS, NodeModelName, Output, OutputForm
 from gpustow.cli.settingflags import SETTING_FLAGS, given_settings, keyword, setting_parameters
 from gpustow.config import LoadedConfig, load_config
 from gpustow.errors import CheckFailed
@@ -46,16 +45,6 @@ Example:
 """
 
 _SCHEMA_HELP = """Prints the JSON schema of the configuration file, for editors and for checks of your own."""
-
-
-class Output(StrEnum):
-    """The forms of a result."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-OutputForm = Annotated[Output, typer.Option("--output", "-o", help="How the result is written.")]
 
 
 def prepare(words: Sequence[str]) -> Sequence[str]:

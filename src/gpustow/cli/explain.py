@@ -4,13 +4,12 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from gpustow.cli.nodepicture import columns
-from gpustow.cli.options import HELP_FLAGS, NodeModelName, SystemRoot
+from gpustow.cli.options import HELP_FLAGS, NodeModelName, Output, OutputForm, SystemRoot
 from gpustow.cli.question import Question, Questioned, answer_data
 from gpustow.cli.reader import reader_maker
 from gpustow.config import Config, load_config
@@ -37,18 +36,6 @@ Examples:
   gpustow explain --node-model t4-4 --config sharing.yaml --size 2 -o json
   gpustow explain --node-model t4-4 --batch < questions.jsonl
 """
-
-
-class Output(StrEnum):
-    """The forms of an answer."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-def prepare(words: Sequence[str]) -> Sequence[str]:
-    """The words after the command's name, as they are."""
-    return words
 
 
 def register(app: typer.Typer) -> None:
@@ -88,7 +75,7 @@ def explain(
         list[str] | None, _devices("--must-include", "Devices that the answer has to hold.")
     ] = None,
     batch: Annotated[bool, typer.Option("--batch", help="Answer questions from stdin, JSON lines.")] = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How the answer is written.")] = Output.TABLE,
+    output: OutputForm = Output.TABLE,
 ) -> None:
     """The command."""
     node = reader_maker(node_model, os.environ, system_root)(Config()).read()

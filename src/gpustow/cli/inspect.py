@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, assert_never
 
@@ -36,11 +35,6 @@ class Output(StrEnum):
     TABLE = "table"
     JSON = "json"
     NODE_MODEL = "node-model"
-
-
-def prepare(words: Sequence[str]) -> Sequence[str]:
-    """The words after the command's name, as they are."""
-    return words
 
 
 def register(app: typer.Typer) -> None:

@@ -3,13 +3,12 @@
 import json
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from gpustow.cli.nodepicture import columns, draw_node
-from gpustow.cli.options import HELP_FLAGS
+from gpustow.cli.options import HELP_FLAGS, Output, OutputForm
 from gpustow.hardware.modelfile import node_model_schema
 from gpustow.hardware.node import Gpu
 from gpustow.hardware.nodemodel import NodeModel, load_node_model, shipped_models
@@ -32,18 +31,6 @@ The name is that of a shipped model, or the path of a file, which is checked on 
 _SCHEMA_HELP = "Prints the JSON schema of node model files, for editors and checkers."
 
 
-class Output(StrEnum):
-    """The forms of the list."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-def prepare(words: Sequence[str]) -> Sequence[str]:
-    """The words after the command's name, as they are."""
-    return words
-
-
 def register(app: typer.Typer) -> None:
     """Adds the command and its two below it."""
     models = typer.Typer(invoke_without_command=True, context_settings=HELP_FLAGS)
@@ -56,7 +43,7 @@ def register(app: typer.Typer) -> None:
 def list_models(
     context: typer.Context,
     *,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How the list is written.")] = Output.TABLE,
+    output: OutputForm = Output.TABLE,
 ) -> None:
     """The command, unless one below it is named."""
     if context.invoked_subcommand is not None:

@@ -5,6 +5,7 @@ about these flags is derived from.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Annotated, Any, get_args
 
 import typer
@@ -40,6 +41,16 @@ def _or_root(value: str) -> str:
 Version = Annotated[
     bool, typer.Option(*sorted(VERSION_FLAGS), help="Print the version.", callback=_print_version, is_eager=True)
 ]
+
+
+class Output(StrEnum):
+    """The forms of a result."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+OutputForm = Annotated[Output, typer.Option("--output", "-o", help="How the result is written.")]
 
 NodeModelName = Annotated[
     str | None,

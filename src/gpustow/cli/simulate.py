@@ -5,13 +5,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
-from gpustow.cli.options import HELP_FLAGS, LogFormatName, LogLevelName, NodeModelName
+from gpustow.cli.options import HELP_FLAGS, LogFormatName, LogLevelName, NodeModelName, Output, OutputForm
 from gpustow.config import load_config
 from gpustow.errors import CheckFailed
 from gpustow.hardware.nodemodel import load_node_model
@@ -37,18 +36,6 @@ Examples:
   gpustow simulate --node-model t4-4 --config time-slicing.yaml --pods pods.yaml
   gpustow simulate --pods pods.yaml --policy packed -o json
 """
-
-
-class Output(StrEnum):
-    """The forms of the result."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-def prepare(words: Sequence[str]) -> Sequence[str]:
-    """The words after the command's name, as they are."""
-    return words
 
 
 def register(app: typer.Typer) -> None:
@@ -79,7 +66,7 @@ def simulate(
             "--config, or without one distributed and packed.",
         ),
     ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How the result is written.")] = Output.TABLE,
+    output: OutputForm = Output.TABLE,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of all that is arbitrary in kubelet.")] = 0,
     strict: Annotated[bool, typer.Option("--strict", help="End with 8 if a pod was ever refused.")] = False,
     log_format: LogFormatName = LogFormat.TEXT,
