@@ -15,6 +15,7 @@ FIRST: dict[str, int] = {
     "sidecars_keep_devices": 29,
     "lists_active_pods_only": 34,
     "serves_get": 34,
+    "gets_active_pods_only": 35,
     "narrows_hint_scan": 36,
     "reports_device_health": 36,
     "tells_devices_by_resource": 37,

@@ -129,13 +129,22 @@ async def test_get_and_get_allocatable_free_nothing(directory: Path, random: Ran
         assert kubelet.manager.state.free(THING) == set()
 
 
-async def test_get_gives_one_pod_even_if_it_has_ended(directory: Path, random: Random) -> None:
-    async with node(directory, random, devices("d0")) as (kubelet, _, calls):
+async def test_get_gives_one_pod_and_until_1_34_even_if_it_has_ended(directory: Path, random: Random) -> None:
+    async with node(directory, random, devices("d0"), Behaviour.of("1.34")) as (kubelet, _, calls):
         await kubelet.admit(wanting("a", 1))
         kubelet.finish("default", "a")
         pod = await get(calls, "a")
         assert (pod.namespace, pod.name) == ("default", "a")
         assert shown([*pod.containers[0].devices]) == [(THING, ("d0",), None)]
+
+
+async def test_get_does_not_find_a_pod_that_has_ended(directory: Path, random: Random) -> None:
+    async with node(directory, random, devices("d0")) as (kubelet, _, calls):
+        await kubelet.admit(wanting("a", 1))
+        assert (await get(calls, "a")).name == "a"
+        kubelet.finish("default", "a")
+        with pytest.raises(grpc.aio.AioRpcError, match="pod a in namespace default not found"):
+            await get(calls, "a")
 
 
 async def test_get_of_an_unknown_pod_is_an_error_of_code_unknown(directory: Path, random: Random) -> None:

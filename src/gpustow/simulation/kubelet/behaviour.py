@@ -57,6 +57,8 @@ class Behaviour:
     """1.34: PodResources List leaves out pods that have ended (kubernetes#132028)."""
     serves_get: bool = True
     """1.34: PodResources Get. Before, it needs a gate and answers that it is disabled."""
+    gets_active_pods_only: bool = True
+    """1.35: Get does not find pods that have ended. Before, it tells of every pod."""
     serves_allocatable: bool = True
     """1.23: PodResources GetAllocatableResources. Before, it needs a gate and answers that it is disabled."""
     narrows_hint_scan: bool = True
@@ -89,6 +91,7 @@ class Behaviour:
             keeps_last_admitted_pod=not since(32),
             lists_active_pods_only=since(34),
             serves_get=since(34),
+            gets_active_pods_only=since(35),
             serves_allocatable=since(23),
             narrows_hint_scan=since(36),
             reports_device_health=since(36),

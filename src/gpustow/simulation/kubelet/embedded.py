@@ -182,6 +182,7 @@ class EmbeddedKubelet:
             return Readmission(pod, refusal)
         if pod.uid in book.active_uids():
             self._running[pod.uid] = pod.lasting()
+            self.write_status(pod.namespace, pod.name)
         return Readmission(pod)
 
     def _alive(self) -> Run:

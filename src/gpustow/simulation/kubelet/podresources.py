@@ -4,7 +4,7 @@
   has no entry at all in GetAllocatableResources.
 * List shows active pods (older kubelets: all), one that is being admitted included, but no ordinary init containers. It
   makes the device manager find out which pods have gone, so that their devices are free afterwards.
-* Get knows every pod, ended or not. Errors that are not gRPC's own have code UNKNOWN.
+* Get tells of active pods (older kubelets: of all). Errors that are not gRPC's own have code UNKNOWN.
 * 100 requests a second, 10 at once; what exceeds that is refused.
 """
 
@@ -63,7 +63,8 @@ class PodResourcesServer:
         if not self._behaviour.serves_get:
             await context.abort(grpc.StatusCode.UNKNOWN, "PodResources API Get method disabled")
         asked = (request.pod_namespace, request.pod_name)
-        found = next((pod for pod in self._book.pods() if (pod.namespace, pod.name) == asked), None)
+        pods = self._book.active() if self._behaviour.gets_active_pods_only else self._book.pods()
+        found = next((pod for pod in pods if (pod.namespace, pod.name) == asked), None)
         if found is None:
             text = f"pod {request.pod_name} in namespace {request.pod_namespace} not found"
             await context.abort(grpc.StatusCode.UNKNOWN, text)
