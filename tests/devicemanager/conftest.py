@@ -6,7 +6,7 @@ test-devicemanager` does that. A plain `pytest` needs no Go and runs on the embe
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from gpustow.plugin import service
 from tests.devicemanager.backend import Backend
 from tests.devicemanager.plugin import place_and_note
 from tests.devicemanager.program import PROGRAMS, ProgramUnavailableError, missing
+from tests.devicemanager.table import Table
 
 OPTION = "--device-manager"
 
@@ -27,6 +28,27 @@ def device_managers(config: pytest.Config) -> list[Backend]:
     asked = str(config.getoption(OPTION, default=""))
     versions = [*PROGRAMS] if asked == "all" else asked.split(",") if asked else []
     return [Backend(version) for version in versions]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[Table.KEY] = Table()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The test of the table comes last, whatever the order of the others, and only where there is a table."""
+    about_table = [item for item in items if item.path.name == "test_table.py"]
+    items[:] = [item for item in items if item not in about_table]
+    config.stash[Table.KEY].expect(items)
+    if device_managers(config):
+        items += about_table
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.config.stash[Table.KEY].note(item, report)
+    return report
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

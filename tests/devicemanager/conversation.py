@@ -36,6 +36,11 @@ class Conversation:
         self._reader = threading.Thread(target=self._read, name="device manager's answers", daemon=True)
         self._reader.start()
 
+    @property
+    def process(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
     def ask(self, do: str, **values: object) -> Future[Any]:
         """Asks; the future has the answer, or RefusedError or EndedError."""
         answer: Future[Any] = Future()

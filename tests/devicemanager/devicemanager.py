@@ -68,6 +68,8 @@ class DeviceManagerKubelet:
         self._conversation: Conversation | None = None
         self._last = NodeStatus({}, {})
         self._restarting: asyncio.Event | None = None
+        self.last_admission = 0.0
+        """Seconds that kubelet's admission handlers took for the pod that came last, admitted or not."""
 
     @property
     def plugin_directory(self) -> Path:
@@ -85,6 +87,12 @@ class DeviceManagerKubelet:
     def log(self) -> Path:
         """What the program has logged."""
         return self._directory / "kubelet.log"
+
+    @property
+    def process(self) -> int:
+        """The id of the program's process."""
+        assert self._conversation is not None
+        return self._conversation.process
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -141,6 +149,9 @@ class DeviceManagerKubelet:
             self._last = _quantities(conversation.ask_now("quantities"))
             if not killed:
                 await asyncio.wrap_future(conversation.ask("stop"))
+        except EndedError:
+            if not killed:
+                raise
         finally:
             await asyncio.to_thread(conversation.close, kill=True)
 
@@ -236,6 +247,7 @@ class DeviceManagerKubelet:
     async def _admit(self, record: _Record) -> None:
         pod = record.pod
         verdict = await self._soon("admit", pod=_as_json(pod), now=self._clock())
+        self.last_admission = verdict["seconds"]
         if not verdict["admitted"]:
             refusal = AdmissionError(pod.key, verdict["reason"], verdict["message"])
             record.status = PodStatus(Phase.FAILED, refusal.reason, f"Pod was rejected: {refusal.status_message}")

@@ -1,16 +1,22 @@
 """Devices fall sick and recover."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from gpustow.errors import AdmissionError
-from gpustow.simulation.kubelet import Phase, ResourceStatus
+from gpustow.simulation.kubelet import AdmittedPod, Phase, ResourceStatus
 from tests.devicemanager.backend import Backend
 from tests.devicemanager.plugin import GPU, sharing
-from tests.devicemanager.scene import scene
+from tests.devicemanager.scene import Scene, scene
 from tests.kubelet.fakekubelet import until
+
+
+async def shows(at: Scene, backend: Backend, pod: AdmittedPod, health: str) -> None:
+    """The pod's status shows, now or soon, this health for all its devices; before 1.36 it shows nothing."""
+    devices = dict.fromkeys(pod.device_ids(GPU), health)
+    expected = {"main": (ResourceStatus(GPU, devices),)} if backend.since("1.36") else {}
+    await until(lambda: at.kubelet.pod_status("default", pod.pod.name).allocated_resources == expected)
 
 
 async def test_a_sick_gpu_leaves_allocatable_and_comes_back(backend: Backend, directory: Path) -> None:
@@ -43,22 +49,26 @@ async def test_a_pod_goes_on_with_a_sick_gpu_and_its_status_says_so(backend: Bac
     async with scene(backend, directory, "t4-4") as at:
         pod = await at.admit(1)
         (held,) = pod.device_ids(GPU)
-
-        def shown() -> object:
-            return at.kubelet.pod_status("default", pod.pod.name).allocated_resources.get("main")
-
-        def is_shown(health: object) -> bool:
-            return shown() == health
-
         for sick, health in (([held], "Unhealthy"), ([], "Healthy")):
             await at.plugin.set_sick(sick)
-            if backend.since("1.36"):
-                expected = (ResourceStatus(GPU, {held: health}),)
-                await until(partial(is_shown, expected))
-            else:
-                assert shown() is None
+            await shows(at, backend, pod, health)
             assert at.kubelet.pod_status("default", pod.pod.name).phase is Phase.RUNNING
         assert at.held(pod) == (held,)
+
+
+async def test_after_a_restart_of_kubelet_a_sick_gpu_reads_healthy_until_we_have_listed_it(
+    backend: Backend, directory: Path
+) -> None:
+    async with scene(backend, directory, "t4-4") as at:
+        pod = await at.admit(1)
+        await at.plugin.set_sick(pod.device_ids(GPU))
+        await shows(at, backend, pod, "Unhealthy")
+        await at.plugin.stop()
+        await at.kubelet.restart()
+        await shows(at, backend, pod, "Healthy")
+        await at.plugin.start()
+        await at.plugin.set_sick(pod.device_ids(GPU))
+        await shows(at, backend, pod, "Unhealthy")
 
 
 async def test_a_pod_on_a_sick_gpu_does_not_survive_a_reboot(backend: Backend, directory: Path) -> None:

@@ -4,9 +4,15 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from gpustow.simulation.kubelet import KubeletPanicError, TopologySettings
 from tests.devicemanager.backend import Backend
+from tests.devicemanager.conversation import EndedError
 from tests.devicemanager.plugin import GPU, node_of, sharing
 from tests.devicemanager.scene import scene
+from tests.kubelet.fakekubelet import until
+from tests.plugin import samples
 from tests.plugin.samples import SHORT
 
 MIG = "nvidia.com/mig-1g.5gb"
@@ -49,10 +55,29 @@ async def test_a_reload_that_is_refused_leaves_all_as_it_was(backend: Backend, d
     async with scene(backend, directory, "t4-4") as at:
         at.plugin.flags["mig_strategy"] = "nonsense"
         at.plugin.supervisor.reload()
-        await asyncio.sleep(10 * SHORT.poll)
-        del at.plugin.flags["mig_strategy"]
+        await until(lambda: "nonsense" in str(at.plugin.supervisor.not_ready))
+        assert len((await at.admit(3)).device_ids(GPU)) == 3
+        await at.plugin.reload(mig_strategy="none")
+        assert len((await at.admit(1)).device_ids(GPU)) == 1
+        assert at.plugin.witness.registrations[GPU] == 1
+
+
+async def test_kubelet_crashes_if_it_looks_again_at_a_pod_whose_device_has_left_the_list(
+    backend: Backend, directory: Path
+) -> None:
+    """With a Topology Manager policy. It comes back, and looks at its pods before we are there."""
+    topology = TopologySettings("best-effort", numa_nodes=(0,))
+    async with scene(backend, directory, samples.node(samples.gpu(0)), topology=topology) as at:
+        pod = await at.admit(1)
+        await at.plugin.reload(config_file=sharing(directory, gpu=2))
+        await at.kubelet.restart(readmit=False)
         await at.plugin.settled()
-        assert len((await at.admit(4)).device_ids(GPU)) == 4
+        with pytest.raises((KubeletPanicError, EndedError)):
+            await at.kubelet.readmit()
+        await at.plugin.stop()
+        await at.kubelet.restart(killed=True)
+        await at.plugin.start()
+        assert at.held(pod) == pod.device_ids(GPU)
 
 
 async def test_another_mig_layout_is_another_list(backend: Backend, directory: Path) -> None:

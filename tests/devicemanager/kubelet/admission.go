@@ -2,17 +2,20 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 )
 
-// verdict says whether a pod was admitted, and if not, what kubelet writes into its status.
+// verdict says whether a pod was admitted, how many seconds the admission handlers took, and if it was not, what kubelet
+// writes into its status.
 type verdict struct {
-	Admitted bool   `json:"admitted"`
-	Reason   string `json:"reason"`
-	Message  string `json:"message"`
+	Admitted bool    `json:"admitted"`
+	Seconds  float64 `json:"seconds"`
+	Reason   string  `json:"reason"`
+	Message  string  `json:"message"`
 }
 
 // admit takes a pod through the admission handlers, one pod at a time as kubelet does. A pod that is not admitted has
@@ -23,12 +26,14 @@ func (k *kubelet) admit(spec podSpec, now float64) verdict {
 	k.now = now
 	pod := k.pods.add(spec)
 	attributes := admissionOf(pod, k.others(pod))
+	start := time.Now()
 	for _, handler := range k.handlers {
 		if result := admitBy(k.ctx, handler, attributes); !result.Admit {
 			k.pods.enter(pod, v1.PodFailed)
-			return verdict{Reason: result.Reason, Message: result.Message}
+			return verdict{Seconds: time.Since(start).Seconds(), Reason: result.Reason, Message: result.Message}
 		}
 	}
+	took := time.Since(start).Seconds()
 	if active(pod) {
 		k.pods.enter(pod, v1.PodRunning)
 	}
@@ -37,7 +42,7 @@ func (k *kubelet) admit(spec podSpec, now float64) verdict {
 		trackContainer(klog.FromContext(k.ctx), k.topology, pod, container, id)
 	}
 	k.statuses.write(pod)
-	return verdict{Admitted: true}
+	return verdict{Admitted: true, Seconds: took}
 }
 
 func (k *kubelet) others(pod *v1.Pod) []*v1.Pod {
