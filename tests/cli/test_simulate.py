@@ -142,6 +142,18 @@ def test_a_refused_pod_is_shown_and_is_an_error_only_if_asked(
     assert ended.err == ("" if code == 0 else "gpustow: pods were refused: default/big\n")
 
 
+@pytest.mark.parametrize(("words", "code"), [([], 0), (["--strict"], 8)])
+def test_a_pod_that_no_scheduler_would_bind_is_warned_of(
+    simulate: Callable[..., Ended], tmp_path: Path, words: list[str], code: int
+) -> None:
+    pods = write(tmp_path / "pods.yaml", "pods: [{name: lost, limits: {nvidia.com/gpus: 1}}]")
+    ended = simulate(f"--pods={pods}", *words)
+    assert ended.code == code
+    assert "default/lost  unschedulable: there is no resource nvidia.com/gpus here" in ended.out
+    assert ended.err.startswith("warning: pod default/lost: there is no resource nvidia.com/gpus here; advertised: ")
+    assert ended.err.count("warning: ") == 1
+
+
 def test_strict_does_not_forget_a_refusal_when_the_pod_is_admitted_later(
     simulate: Callable[..., Ended], tmp_path: Path
 ) -> None:

@@ -36,6 +36,10 @@ def running(name: str, *ids: str, envs: Mapping[str, str] | None = None) -> PodO
     return PodOutcome("default", name, Phase.RUNNING, (ContainerOutcome("main", {RESOURCE: ids}, given),))
 
 
+def unschedulable(name: str) -> PodOutcome:
+    return PodOutcome("default", name, Phase.UNSCHEDULABLE, refusals=(Refusal("Unschedulable", "no such resource"),))
+
+
 def refused(name: str) -> PodOutcome:
     return PodOutcome("default", name, Phase.REFUSED, refusals=(Refusal("UnexpectedAdmissionError", "no room"),))
 

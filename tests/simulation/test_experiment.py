@@ -189,3 +189,28 @@ async def test_what_one_resource_holds_counts_for_another_until_it_is_given_back
     gpus = {slot.holder: slot.device.gpu_index for gpu in outcome.node.gpus for slot in outcome.slots(gpu)}
     # The first GPU was busy with the large device when the small one was placed, and idle again afterwards.
     assert (gpus["default/small"], gpus["default/middle"]) == (1, 0)
+
+
+async def test_a_pod_that_asks_for_what_the_node_does_not_have_is_unschedulable_and_told() -> None:
+    workload = {"pods": [{"name": "lost", "limits": {"nvidia.com/gpus": 1, "example.com/none": 0}}, pod("small", 1)]}
+    outcome = await experiment(workload).run("packed")
+    assert pods_of(outcome) == {"default/lost": Phase.UNSCHEDULABLE, "default/small": Phase.RUNNING}
+    [lost] = outcome.refused()
+    message = "there is no resource nvidia.com/gpus here; advertised: nvidia.com/gpu; did you mean nvidia.com/gpu?"
+    assert [(refusal.reason, refusal.message) for refusal in lost.refusals] == [("Unschedulable", message)]
+    assert outcome.warnings == (
+        "w.yaml: pods[0].limits.example.com/none: 0 asks for nothing",
+        f"pod default/lost: {message}",
+    )
+
+
+async def test_an_unschedulable_pod_holds_nothing_and_can_be_released() -> None:
+    workload = {
+        "pods": [{"name": "lost", "limits": {"example.com/fpga": 1}}],
+        "steps": [{"admit": "lost"}, {"release": "lost"}],
+    }
+    outcome = await experiment(workload).run("packed")
+    assert pods_of(outcome) == {"default/lost": Phase.UNSCHEDULABLE}
+    assert outcome.warnings == (
+        "pod default/lost: there is no resource example.com/fpga here; advertised: nvidia.com/gpu",
+    )

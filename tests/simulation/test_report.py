@@ -1,7 +1,7 @@
 import json
 
 from gpustow.simulation.report import render_json
-from tests.simulation.samples import outcome, refused, running
+from tests.simulation.samples import outcome, refused, running, unschedulable
 
 
 def test_the_report_is_by_policy_with_what_each_pod_got() -> None:
@@ -28,6 +28,11 @@ def test_the_report_is_by_policy_with_what_each_pod_got() -> None:
     assert b["refusals"] == [{"reason": "UnexpectedAdmissionError", "message": "no room"}]
     assert b["device_ids"] == []
     assert b["envs"] == {}
+
+
+def test_an_unschedulable_pod_is_reported_with_its_reason() -> None:
+    [pod] = json.loads(render_json([outcome("packed", [unschedulable("a")])]))["packed"]["pods"]
+    assert (pod["phase"], pod["reason"], pod["message"]) == ("unschedulable", "Unschedulable", "no such resource")
 
 
 def test_the_report_shows_each_gpu_and_who_holds_what() -> None:

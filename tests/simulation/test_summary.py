@@ -7,7 +7,7 @@ from rich.console import Console
 
 from gpustow.simulation.outcome import ContainerOutcome, Outcome, Phase, Refusal
 from gpustow.simulation.summary import MOST_PODS, print_summary
-from tests.simulation.samples import RESOURCE, outcome, refused, running
+from tests.simulation.samples import RESOURCE, outcome, refused, running, unschedulable
 
 
 def shown(*outcomes: Outcome, width: int = 80, environ: Mapping[str, str] | None = None) -> str:
@@ -29,6 +29,10 @@ def test_each_pod_stands_with_its_devices_and_its_environment() -> None:
 
 def test_a_refused_pod_stands_with_kubelets_reason() -> None:
     assert "    default/b  refused (UnexpectedAdmissionError): no room" in shown(outcome("packed", [refused("b")]))
+
+
+def test_an_unschedulable_pod_stands_with_what_is_missing() -> None:
+    assert "    default/b  unschedulable: no such resource\n" in shown(outcome("packed", [unschedulable("b")]))
 
 
 def test_a_refusal_shows_although_the_pod_was_admitted_later() -> None:

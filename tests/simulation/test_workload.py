@@ -149,6 +149,20 @@ def test_two_containers_of_one_name_are_refused() -> None:
     assert problem == "pods[0]: has two containers named 'a'; give each a name of its own"
 
 
+def test_a_limit_of_0_is_taken_and_told_with_its_path() -> None:
+    nothing = {"nvidia.com/gpu": 0}
+    entry = {
+        "name": "p",
+        "initContainers": [{"name": "prepare", "limits": nothing}],
+        "containers": [{"name": "app", "limits": {"nvidia.com/gpu": 1}}, {"name": "log", "limits": nothing}],
+    }
+    assert parse({"pods": [pod(limits=nothing), entry]}).warnings == (
+        "w.yaml: pods[0].limits.nvidia.com/gpu: 0 asks for nothing",
+        "w.yaml: pods[1].initContainers[0].limits.nvidia.com/gpu: 0 asks for nothing",
+        "w.yaml: pods[1].containers[1].limits.nvidia.com/gpu: 0 asks for nothing",
+    )
+
+
 def test_every_fault_is_told_at_once() -> None:
     assert len(problems({"pods": [pod("A"), pod("B", count="x")]})) == 3
 

@@ -7,14 +7,16 @@ On a node pods come seconds apart, and the daemon reads what is in use between t
 where there are several resources to know about, and at no other time.
 
 Limits: no scheduler. A pod that asks for more than the node has left is refused here, where a cluster would have sent
-it to another node or kept it waiting.
+it to another node or kept it waiting. Only a pod that asks for a resource that nobody registered is kept away from
+kubelet, which would admit it without devices: no scheduler binds it to the node, so that it is unschedulable.
 """
 
 import asyncio
 import os
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from math import inf
 from pathlib import Path
 from random import Random
@@ -97,7 +99,7 @@ class Experiment:
             resources=catalog.resources,
             advertised=story.advertised,
             pods=tuple(story.pods.values()),
-            warnings=(*loaded.warnings, *node.notes, *catalog.warnings),
+            warnings=(*loaded.warnings, *node.notes, *catalog.warnings, *self.workload.warnings, *story.warnings),
         )
 
     def _supervisor(self, policy: str | None, kubelet: EmbeddedKubelet) -> Supervisor:
@@ -141,6 +143,7 @@ class _Story:
         self._catalog = catalog
         self.pods: dict[str, PodOutcome] = {}
         self.advertised: dict[str, Advertised] = {}
+        self.warnings: list[str] = []
 
     async def tell(self, actions: tuple[Action, ...], progress: Progress) -> None:
         for resource in self._catalog.resources:
@@ -179,12 +182,28 @@ class _Story:
 
     async def _admit(self, pod: Pod) -> PodOutcome:
         before = self.pods[pod.key].refusals if pod.key in self.pods else ()
+        if missing := self._missing(pod):
+            self.warnings += [f"pod {pod.key}: {message}" for message in missing]
+            refusals = (*before, Refusal("Unschedulable", "; ".join(missing)))
+            return PodOutcome(pod.namespace, pod.name, Phase.UNSCHEDULABLE, refusals=refusals)
         try:
             admitted = await self._kubelet.admit(pod)
         except AdmissionError as error:
             refusals = (*before, Refusal(error.reason, error.status_message))
             return PodOutcome(pod.namespace, pod.name, Phase.REFUSED, refusals=refusals)
         return PodOutcome(pod.namespace, pod.name, Phase.RUNNING, _containers(admitted), before)
+
+    def _missing(self, pod: Pod) -> list[str]:
+        """What is wrong with each resource that the pod asks for and that the node does not have."""
+        asked = {name for container in pod.in_order() for name, amount in container.limits.items() if amount}
+        known = sorted(self.advertised)
+        return [_no_such_resource(name, known) for name in sorted(asked.difference(known))]
+
+
+def _no_such_resource(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"there is no resource {name} here; advertised: {', '.join(known) or 'none'}{hint}"
 
 
 def _containers(admitted: AdmittedPod) -> tuple[ContainerOutcome, ...]:

@@ -23,6 +23,7 @@ class Phase(Enum):
     RUNNING = "running"
     RELEASED = "released"
     REFUSED = "refused"
+    UNSCHEDULABLE = "unschedulable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class ContainerOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What kubelet said when it did not admit a pod."""
+    """What kubelet said when it did not admit a pod, or why a scheduler would not have sent it here."""
 
     reason: str
     message: str
@@ -47,7 +48,7 @@ class PodOutcome:
     """What became of one pod.
 
     `refusals` are all that it met with, in their order: a pod may come again, so that one that runs at the end may have
-    been refused before. Where the phase is refused, the last of them is how it stands.
+    been refused before. Where the phase is refused or unschedulable, the last of them is how it stands.
     """
 
     namespace: str
@@ -60,6 +61,11 @@ class PodOutcome:
     def key(self) -> str:
         """Namespace and name, as `ml/train-0`."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def turned_away(self) -> bool:
+        """Whether it stands refused or unschedulable."""
+        return self.phase in {Phase.REFUSED, Phase.UNSCHEDULABLE}
 
     @property
     def device_ids(self) -> tuple[str, ...]:
@@ -135,7 +141,7 @@ class Outcome:
         return measured
 
     def refused(self) -> tuple[PodOutcome, ...]:
-        """The pods that kubelet did not admit, be it once and not in the end."""
+        """The pods that did not get onto the node, be it once and not in the end."""
         return tuple(pod for pod in self.pods if pod.refusals)
 
 

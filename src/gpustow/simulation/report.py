@@ -3,7 +3,8 @@
 The keys are an interface that scripts read, so none of them changes its meaning. `device_ids` and `envs` of a pod are
 there for the common pod with one container; `containers` says the same for each container by itself, and by resource.
 
-`refusals` of a pod are all that it met with; `reason` and `message` are those of the last one, where it stands refused.
+`refusals` of a pod are all that it met with; `reason` and `message` are those of the last one, where it stands
+refused or unschedulable.
 
 `mig_fragmentation` of a GPU is in memory slices, null where the GPU is not cut for MIG or it is not known.
 
@@ -14,7 +15,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from gpustow.simulation.outcome import Outcome, Phase, PodOutcome
+from gpustow.simulation.outcome import Outcome, PodOutcome
 
 
 def render_json(outcomes: Sequence[Outcome]) -> str:
@@ -66,7 +67,7 @@ def _pod(pod: PodOutcome) -> dict[str, Any]:
             for container in pod.containers
         ],
     }
-    if pod.phase is Phase.REFUSED:
+    if pod.turned_away:
         described |= {"reason": pod.refusals[-1].reason, "message": pod.refusals[-1].message}
     described["refusals"] = [{"reason": refusal.reason, "message": refusal.message} for refusal in pod.refusals]
     return described

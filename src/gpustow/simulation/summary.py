@@ -117,6 +117,8 @@ def _places(outcome: Outcome) -> dict[str, tuple[int, str]]:
 
 def _pod(pod: PodOutcome, symbol: str, places: Mapping[str, tuple[int, str]]) -> Text:
     line = Text("  ").append(symbol, style=style_of(symbol)).append(f" {pod.key}  ")
+    if pod.phase is Phase.UNSCHEDULABLE:
+        return line.append(f"unschedulable: {pod.refusals[-1].message}", style="red")
     if pod.phase is Phase.REFUSED:
         return line.append(_refused(pod.refusals[-1]), style="red")
     line.append(pod.phase.value, style="green" if pod.phase is Phase.RUNNING else "dim")
@@ -125,7 +127,7 @@ def _pod(pod: PodOutcome, symbol: str, places: Mapping[str, tuple[int, str]]) ->
 
 
 def _earlier_refusals(pod: PodOutcome) -> Iterator[Text]:
-    for refusal in pod.refusals[:-1] if pod.phase is Phase.REFUSED else pod.refusals:
+    for refusal in pod.refusals[:-1] if pod.turned_away else pod.refusals:
         yield Text(f"      before that {_refused(refusal)}", style="red")
 
 

@@ -75,10 +75,14 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload file, read and resolved. `source` is the file's name, for messages."""
+    """A workload file, read and resolved. `source` is the file's name, for messages.
+
+    `warnings` are about what it may say, but can hardly mean.
+    """
 
     source: str
     actions: tuple[Action, ...]
+    warnings: tuple[str, ...] = ()
 
 
 class _Model(BaseModel):
@@ -186,7 +190,21 @@ def parse_workload(text: str, source: str) -> Workload:
         model = _WorkloadModel.model_validate(document)
     except ValidationError as error:
         raise WorkloadError(source, [_problem(detail) for detail in error.errors()]) from error
-    return Workload(source, _Resolver(model, source).actions())
+    return Workload(source, _Resolver(model, source).actions(), tuple(_idle_limits(model, source)))
+
+
+def _idle_limits(model: _WorkloadModel, source: str) -> Iterator[str]:
+    """A warning for each limit of 0, which Kubernetes takes as if it were not there."""
+    for number, entry in enumerate(model.pods):
+        places = [
+            (".limits", entry.limits or {}),
+            *((f".initContainers[{at}].limits", one.limits) for at, one in enumerate(entry.init_containers)),
+            *((f".containers[{at}].limits", one.limits) for at, one in enumerate(entry.containers)),
+        ]
+        for path, limits in places:
+            for name, amount in limits.items():
+                if not amount:
+                    yield f"{source}: pods[{number}]{path}.{name}: 0 asks for nothing"
 
 
 _PLAIN_WORDS = {
