@@ -83,4 +83,4 @@ def test_a_climb_stops_when_time_is_up() -> None:
     state = replace(state_of(16, links_of(16, dgx2)), expired=lambda: True)
     choice = choose(state, 0, range(16), 5, most=1)
     assert choice.mask.bit_count() == 5
-    assert choice.weighed == 16 + 15 + 14 + 13 + 12
+    assert choice.weighed == 16

@@ -23,8 +23,8 @@ TABLE_LIMIT = 16
 STEP_BUDGET = 20_000
 """The most sets that a search enumerates; about the 5 ms of a decision among 16 GPUs."""
 
-UNTABLED_STEP_BUDGET = 400
-"""The same where the score of a set has to be added up."""
+PAIRS_BUDGET = 160_000
+"""The most pairs of GPUs that it looks at where the score of a set has to be added up."""
 
 ANSWERS_KEPT = 4096
 """How many answers a fabric remembers, by state."""
@@ -84,7 +84,7 @@ class Fabric:
         self.everything = (1 << self.count) - 1
         self.table = _tabulate(matrix) if self.count <= TABLE_LIMIT else None
         self._by_count = _by_count(self.count) if self.table is not None else None
-        self.step_budget = STEP_BUDGET if self.table is not None else UNTABLED_STEP_BUDGET
+        self.step_budget = STEP_BUDGET if self.table is not None else PAIRS_BUDGET // self.count**2
         self.answers: dict[Hashable, Any] = {}
 
     def positions(self, mask: int) -> list[int]:

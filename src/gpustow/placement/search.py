@@ -12,7 +12,7 @@ from itertools import accumulate, combinations
 from math import comb, prod
 from typing import TypeVar
 
-from gpustow.placement.fabric import Fabric
+from gpustow.placement.fabric import STEP_BUDGET, Fabric
 from gpustow.placement.state import State
 
 Option = TypeVar("Option")
@@ -27,7 +27,7 @@ SIFT_UP_TO = 1_000
 SUBSETS_FROM = 11
 """From how many GPUs on, all different, it is quicker to sift all masks of the fabric than to build them."""
 
-CLIMB_STEPS = 4_000
+CLIMB_STEPS = 2_000
 """The most sets that are looked at where there are too many to enumerate."""
 
 
@@ -121,11 +121,11 @@ class Choice:
     exact: bool = True
 
 
-def choose(state: State, base: int, candidates: Sequence[int], size: int, most: int | None = None) -> Choice:
+def choose(state: State, base: int, candidates: Sequence[int], size: int, most: int = STEP_BUDGET) -> Choice:
     """The `size` candidates that link best with each other and with `base`.
 
     Then fewer NUMA nodes, then the lowest indices. The candidates must not lie in `base`. At most `most` sets are
-    enumerated, as many as the fabric's step budget allows where it is not given.
+    enumerated, and no more than the fabric's step budget allows.
     """
     bits = state.fabric.bits
     if size in (0, len(candidates)):
@@ -133,7 +133,7 @@ def choose(state: State, base: int, candidates: Sequence[int], size: int, most: 
     classes = classes_of(state, candidates, lambda _: None)
     if len(classes) == 1:
         return Choice(sum(bits[position] for position in classes[0][:size]), 1)
-    if not are_fewer(classes, size, state.fabric.step_budget if most is None else most):
+    if not are_fewer(classes, size, min(most, state.fabric.step_budget)):
         return _climb(state, base, candidates, size)
     masks = masks_of(state.fabric, classes, size)
     scores = state.fabric.scores([base | mask for mask in masks])
@@ -145,24 +145,41 @@ def choose(state: State, base: int, candidates: Sequence[int], size: int, most: 
 
 def _climb(state: State, base: int, candidates: Sequence[int], size: int) -> Choice:
     """A good set by adding the best-linked GPU each time, then trading members for others while that helps."""
-    bits = state.fabric.bits
-
-    def worth(mask: int) -> tuple[int, int, int]:
-        return state.fabric.score(base | mask), -state.numa_spanned(base | mask), mask
-
-    weighed = 0
+    fabric = state.fabric
+    matrix, bits = fabric.matrix, fabric.bits
+    ties = {one: fabric.lone_score(one, base) for one in candidates}
     chosen = 0
+
+    def take(one: int, sign: int) -> None:
+        row = matrix[one]
+        for other in ties:
+            ties[other] += sign * row[other]
+
+    outside = list(candidates)
+    inside: list[int] = []
     for _ in range(size):
-        options = [chosen | bits[position] for position in candidates if not chosen & bits[position]]
-        weighed += len(options)
-        chosen = max(options, key=worth)
+        best = max(outside, key=lambda one: (ties[one], -one))
+        outside.remove(best)
+        inside.append(best)
+        chosen |= bits[best]
+        take(best, 1)
+
+    def worth(trade: tuple[int, int]) -> tuple[int, int, int]:
+        leaving, joining = trade
+        mask = chosen ^ bits[leaving] ^ bits[joining]
+        gain = ties[joining] - ties[leaving] - matrix[leaving][joining]
+        return gain, -state.numa_spanned(base | mask), mask
+
+    weighed = len(candidates)
     while weighed < CLIMB_STEPS and not state.expired():
-        inside = [bits[position] for position in candidates if chosen & bits[position]]
-        outside = [bits[position] for position in candidates if not chosen & bits[position]]
-        options = [chosen ^ leaving ^ joining for leaving in inside for joining in outside]
-        weighed += len(options)
-        better = max(options, key=worth)
-        if worth(better) <= worth(chosen):
+        trades = [(leaving, joining) for leaving in inside for joining in outside]
+        weighed += len(trades)
+        leaving, joining = max(trades, key=worth)
+        if worth((leaving, joining)) <= (0, -state.numa_spanned(base | chosen), chosen):
             break
-        chosen = better
+        inside[inside.index(leaving)] = joining
+        outside[outside.index(joining)] = leaving
+        chosen ^= bits[leaving] | bits[joining]
+        take(leaving, -1)
+        take(joining, 1)
     return Choice(chosen, weighed, exact=False)
