@@ -5,6 +5,9 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from gpustow.config import Config
+from gpustow.hardware.nodemodel import load_node_model
+from gpustow.resources import build_catalog
 from gpustow.simulation.outcome import ContainerOutcome, Outcome, Phase, Refusal
 from gpustow.simulation.summary import MOST_PODS, print_summary
 from tests.simulation.samples import RESOURCE, outcome, refused, running, unschedulable
@@ -99,9 +102,20 @@ def test_the_gpus_of_a_pod_stand_in_order() -> None:
 
 
 def test_very_many_pods_are_counted_rather_than_listed() -> None:
-    pods = [running(f"p{n}", f"MIG-0-{n}") for n in range(MOST_PODS + 1)] + [refused("x")]
+    pods = [running(f"p{n}", f"MIG-0-{n}") for n in range(MOST_PODS + 2)]
+    pods[-1] = replace(pods[-1], phase=Phase.RELEASED)
     text = shown(outcome("packed", pods, gpus=1, slots=50))
-    assert "  and 2 more pods (1 running, 1 refused); -o json lists all\n" in text
+    assert "  and 2 more pods (1 running, 1 released); -o json lists all\n" in text
+
+
+def test_a_refused_pod_is_listed_with_its_reason_however_many_pods_there_are() -> None:
+    pods = [running(f"p{n}", f"MIG-0-{n}") for n in range(MOST_PODS + 1)] + [refused("x"), unschedulable("y")]
+    lines = shown(outcome("packed", pods, gpus=1, slots=50)).splitlines()
+    at = lines.index("    default/x  refused (UnexpectedAdmissionError): no room")
+    assert lines[at + 1 : at + 3] == [
+        "    default/y  unschedulable: no such resource",
+        "  and 1 more pod (1 running); -o json lists all",
+    ]
 
 
 def test_policies_stand_side_by_side_in_80_columns_for_five_slots() -> None:
@@ -118,3 +132,14 @@ def test_long_lines_are_not_folded_so_that_they_can_be_copied() -> None:
     assert f"  A default/{name}  running  GPU 0 1g.5gb\n" in shown(
         outcome("packed", [running(name, "MIG-0-0")]), width=40
     )
+
+
+def test_it_is_said_why_policies_do_not_differ_where_nothing_is_shared_or_cut() -> None:
+    sentence = "Nothing is shared or cut here, so whole GPUs are placed by `aligned` under any policy."
+    node = load_node_model("t4-4").node
+    whole = replace(outcome("packed", []), node=node, resources=build_catalog(node, Config()).resources)
+    assert shown(whole).splitlines()[-3:-1] == [sentence, ""]
+    cut = outcome("packed", [])
+    assert sentence not in shown(cut)
+    assert sentence not in shown(whole, cut)
+    assert sentence not in shown(replace(cut, resources=()))

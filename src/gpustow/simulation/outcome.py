@@ -102,6 +102,11 @@ class Outcome:
     pods: tuple[PodOutcome, ...]
     warnings: tuple[str, ...] = ()
 
+    @property
+    def whole_gpus_only(self) -> bool:
+        """Whether nothing is shared or cut, so that `aligned` places every pod under any policy."""
+        return bool(self.resources) and all(resource.whole_gpus for resource in self.resources)
+
     def holders(self) -> dict[str, str]:
         """Which pod holds which device at the end, by device id."""
         return {id_: pod.key for pod in self.pods if pod.phase is Phase.RUNNING for id_ in pod.device_ids}

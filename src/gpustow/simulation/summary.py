@@ -16,7 +16,7 @@ from gpustow.simulation.outcome import Advertised, ContainerOutcome, Outcome, Ph
 from gpustow.simulation.picture import assign_symbols, draw, draw_legend, side_by_side, strokes_for, style_of
 
 MOST_PODS = 40
-"""How many pods are listed a policy."""
+"""How many pods are listed a policy; those that were ever refused are listed however many there are."""
 
 MOST_IDS = 8
 """How many ids are listed a container and resource; replicas of one device count as one."""
@@ -36,11 +36,19 @@ def print_summary(console: Console, outcomes: Sequence[Outcome], heading: str) -
         Text(),
         *side_by_side(pictures, console.width),
         *draw_legend(symbols, console.width),
+        *_no_choice(outcomes),
         Text(),
         Text(comparison(outcomes)),
     ]
     for line in lines:
         console.print(line, soft_wrap=True, highlight=False)
+
+
+def _no_choice(outcomes: Sequence[Outcome]) -> Iterator[Text]:
+    """Says why the policies do not differ, where they cannot."""
+    if all(outcome.whole_gpus_only for outcome in outcomes):
+        yield Text()
+        yield Text("Nothing is shared or cut here, so whole GPUs are placed by `aligned` under any policy.")
 
 
 def _advertised(outcomes: Sequence[Outcome]) -> Iterator[Text]:
@@ -68,12 +76,12 @@ def _pods(outcome: Outcome, symbols: Mapping[str, str]) -> Iterator[Text]:
     yield Text()
     yield Text(f"Pods under {outcome.policy}", style="bold")
     places = _places(outcome)
-    for pod in outcome.pods[:MOST_PODS]:
+    left_out = [pod for pod in outcome.pods[MOST_PODS:] if not pod.refusals]
+    for pod in (*outcome.pods[:MOST_PODS], *(pod for pod in outcome.pods[MOST_PODS:] if pod.refusals)):
         yield _pod(pod, symbols.get(pod.key, " "), places)
         yield from _earlier_refusals(pod)
         for container in pod.containers:
             yield from _container(container, named=len(pod.containers) > 1)
-    left_out = outcome.pods[MOST_PODS:]
     if left_out:
         told = ", ".join(
             f"{sum(pod.phase is phase for pod in left_out)} {phase.value}"
