@@ -10,6 +10,7 @@ while the socket is bound, since a mode that is set afterwards comes too late; a
 moment is narrower than it meant, never wider.
 """
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -82,6 +83,16 @@ class PluginServer:
     async def stop(self) -> None:
         """Stops at once for new calls, soon for those in flight, and removes the socket file.
 
-        Streams must have been told to end before, or they use up the grace.
+        Streams must have been told to end before, or they use up the grace. Cancelling this does not cut it short: a
+        server that is stopped by half keeps its socket and its calls.
         """
-        await self._server.stop(_STOP_GRACE_SECONDS)
+        stopping = asyncio.create_task(self._server.stop(_STOP_GRACE_SECONDS))
+        cancelled: asyncio.CancelledError | None = None
+        while not stopping.done():
+            try:
+                await asyncio.wait([stopping])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        stopping.result()
