@@ -7,7 +7,7 @@ import pytest
 
 from gpustow.errors import AdmissionError
 from gpustow.simulation.kubelet.answer import ContainerAnswer
-from gpustow.simulation.kubelet.devicemanager import STOP_GRACE
+from gpustow.simulation.kubelet.devicemanager import STOP_GRACE, Quantities
 from gpustow.simulation.kubelet.endpoint import EndpointError, PluginOptions
 from gpustow.simulation.kubelet.pod import Container, Pod
 from gpustow.simulation.kubelet.state import AllocationError
@@ -84,6 +84,16 @@ def test_five_minutes_after_the_loss_the_resource_is_forgotten() -> None:
     assert core.manager.quantities().deleted == {THING}
     assert quantities(core) == (None, None)
     assert core.saves == saves + 1
+
+
+def test_a_plugin_that_is_lost_before_its_first_list_is_forgotten_too() -> None:
+    core = Core()
+    endpoint = FakeEndpoint()
+    core.manager.connected(THING, endpoint, PluginOptions())
+    core.manager.disconnected(THING, endpoint)
+    assert core.manager.quantities() == Quantities({THING: 0}, {})
+    core.clock.now += 301
+    assert core.manager.quantities() == Quantities({}, {}, frozenset({THING}))
 
 
 def test_a_resource_that_was_forgotten_comes_back_with_its_plugin() -> None:

@@ -46,10 +46,11 @@ def test_a_loss_makes_all_devices_unhealthy() -> None:
     assert (table.healthy[THING], table.unhealthy[THING]) == (set(), {"a", "b"})
 
 
-def test_a_loss_before_the_first_list_leaves_the_resource_unknown() -> None:
+def test_a_resource_that_is_lost_before_its_first_list_is_known_to_the_node_alone() -> None:
     table = DeviceTable()
     table.lose(THING)
     assert THING not in table.healthy
+    assert (table.known(), table.count(THING)) == ((THING,), 0)
 
 
 def test_forgetting_a_resource_keeps_what_was_listed() -> None:

@@ -1,22 +1,25 @@
 """The whole of it over real sockets: a pod's way through kubelet, restarts, the node's and the pods' status."""
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import grpc
 import pytest
 
-from gpustow.errors import AdmissionError, KubeletDirectoryError, UsageError
 from gpustow.kubelet.protocol import deviceplugin_v1beta1_pb2 as wire
 from gpustow.simulation.kubelet import (
+    AdmissionError,
     AllocationError,
     Behaviour,
     Container,
     EmbeddedKubelet,
     Hint,
     Hints,
+    KubeletDirectoryError,
     KubeletPanicError,
     Mask,
     Phase,
@@ -24,6 +27,7 @@ from gpustow.simulation.kubelet import (
     PodStatus,
     ResourceStatus,
     TopologySettings,
+    UsageError,
 )
 from tests.simulation.kubelet.core import THING, FakeClock, seeded, wanting
 from tests.simulation.kubelet.fakeplugin import FakePlugin, device, devices, until
@@ -469,10 +473,68 @@ async def test_a_start_that_fails_leaves_nothing_behind(kubelet: EmbeddedKubelet
         assert kubelet.capacity() == {}
 
 
-async def test_waiting_ends_with_a_timeout(kubelet: EmbeddedKubelet) -> None:
+async def test_waiting_in_vain_ends_with_what_there_was_and_how_the_registration_went(kubelet: EmbeddedKubelet) -> None:
     async with kubelet:
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError, match="its last registration never came"):
             await kubelet.wait_for(THING, timeout=0.01)
+        plugin = plugin_for(kubelet)
+        async with plugin:
+            with pytest.raises(TimeoutError, match=r"for 3 devices of .*: 2\}; its last registration was taken"):
+                await kubelet.wait_for(THING, at_least=3, timeout=0.1)
+            with pytest.raises(grpc.aio.AioRpcError):
+                await plugin.register("v1")
+            with pytest.raises(TimeoutError, match="was refused: requested API version"):
+                await kubelet.wait_for(THING, at_least=3, timeout=0.01)
+
+
+async def test_a_change_of_health_can_be_waited_for_in_the_status_of_the_pod(kubelet: EmbeddedKubelet) -> None:
+    async with kubelet, plugin_for(kubelet) as plugin:
+        await kubelet.wait_for(THING, at_least=2)
+        await kubelet.admit(wanting("a", 1))
+        plugin.send(devices("d0 d1", None, "Unhealthy"))
+        sick = {"main": (ResourceStatus(THING, {"d0": "Unhealthy"}),)}
+        await kubelet.wait_until(lambda: kubelet.allocatable() == {THING: 0})
+        assert kubelet.pod_status("default", "a").allocated_resources == sick
+
+
+async def test_an_admission_that_the_caller_gives_up_leaves_nothing_reserved(kubelet: EmbeddedKubelet) -> None:
+    async with kubelet:
+        plugin = plugin_for(kubelet)
+        plugin.hold_allocate = asyncio.Event()
+        async with plugin:
+            await kubelet.wait_for(THING, at_least=2)
+            stuck = asyncio.create_task(kubelet.admit(wanting("a", 2)))
+            await until(lambda: plugin.allocations)
+            stuck.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await stuck
+            plugin.hold_allocate = None
+            assert (await kubelet.admit(wanting("a", 2))).device_ids(THING) == ("d0", "d1")
+
+
+async def test_without_its_directory_kubelet_takes_lists_and_refuses_pods(kubelet: EmbeddedKubelet) -> None:
+    async with kubelet, plugin_for(kubelet) as plugin:
+        await kubelet.wait_for(THING, at_least=2)
+        shutil.rmtree(kubelet.plugin_directory)
+        plugin.send(devices("d0"))
+        await kubelet.wait_until(lambda: kubelet.allocatable() == {THING: 1})
+        with pytest.raises(
+            AdmissionError, match='failed to write checkpoint file "kubelet_internal_checkpoint": No such'
+        ):
+            await kubelet.admit(wanting("a", 1))
+
+
+async def test_a_plugin_that_is_lost_before_its_first_list_refuses_pods(kubelet: EmbeddedKubelet) -> None:
+    async with kubelet:
+        plugin = plugin_for(kubelet)
+        plugin.list_at_once = False
+        async with plugin:
+            await until(lambda: plugin.open_streams)
+            plugin.end_streams()
+            await kubelet.wait_until(lambda: kubelet.capacity() == {THING: 0})
+        assert kubelet.allocatable() == {}
+        with pytest.raises(AdmissionError, match=f"OutOf{THING}"):
+            await kubelet.admit(wanting("a", 1))
 
 
 async def test_where_kubelet_would_crash_it_is_down_until_a_restart(kubelet: EmbeddedKubelet) -> None:

@@ -11,6 +11,7 @@ async with EmbeddedKubelet(directory, random=Random(1)) as kubelet:
 What is imitated, from which version, and what is left out: docs/embedded-kubelet.md.
 """
 
+from gpustow.errors import AdmissionError, KubeletDirectoryError, UsageError
 from gpustow.simulation.kubelet.admission import HintProvider
 from gpustow.simulation.kubelet.answer import Conflict, ContainerAnswer, DeviceNode, Mount
 from gpustow.simulation.kubelet.behaviour import Behaviour, Connections
@@ -33,6 +34,7 @@ from gpustow.simulation.kubelet.topology.masks import Mask
 from gpustow.simulation.kubelet.topology.settings import TopologySettings
 
 __all__ = [
+    "AdmissionError",
     "AdmittedContainer",
     "AdmittedPod",
     "AllocateCalled",
@@ -49,6 +51,7 @@ __all__ = [
     "HintProvider",
     "Hints",
     "Journal",
+    "KubeletDirectoryError",
     "KubeletPanicError",
     "Mask",
     "Mount",
@@ -63,4 +66,5 @@ __all__ = [
     "ResourceStatus",
     "TopologyDecided",
     "TopologySettings",
+    "UsageError",
 ]

@@ -9,6 +9,7 @@ outside of that, so lists and losses can come in between.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -48,7 +49,7 @@ class Surroundings:
     """What the device manager is given by the rest of kubelet.
 
     `active_pods` gives the uids of pods that have not ended, also of one that is being admitted; `save` writes the
-    checkpoint; `clock` counts seconds; `numa_nodes` are the machine's.
+    checkpoint, and raises AllocationError if it cannot; `clock` counts seconds; `numa_nodes` are the machine's.
     """
 
     random: Random
@@ -114,21 +115,26 @@ class DeviceManager:
             pods = {holders[device] for device in changed.intersection(holders)}
             if pods:
                 self.health_updates.offer(pods)
-        self._around.save(self.state)
+        self._save_if_possible()
 
     def quantities(self) -> Quantities:
         """What kubelet reports for the Node; forgets plugins that were lost too long ago."""
         table = self.state.table
-        expired = [resource for resource in table.healthy if self._expired(resource)]
+        expired = [resource for resource in table.known() if self._expired(resource)]
         for resource in expired:
             del self.state.plugins[resource]
             table.forget(resource)
         if expired:
             self._deleted.update(expired)
-            self._around.save(self.state)
-        capacity = {resource: len(ids) + len(table.unhealthy[resource]) for resource, ids in table.healthy.items()}
+            self._save_if_possible()
+        capacity = {resource: table.count(resource) for resource in table.known()}
         allocatable = {resource: len(ids) for resource, ids in table.healthy.items()}
         return Quantities(capacity, allocatable, frozenset(self._deleted))
+
+    def _save_if_possible(self) -> None:
+        """Outside of an allocation kubelet logs a failure and goes on."""
+        with suppress(AllocationError):
+            self._around.save(self.state)
 
     def _expired(self, resource: str) -> bool:
         stopped_at = self.state.plugins[resource].stopped_at

@@ -79,6 +79,14 @@ class DeviceTable:
         self.healthy[resource] = set()
         self.unhealthy[resource] = set()
 
+    def known(self) -> tuple[str, ...]:
+        """The resources that count for the Node: registered, or lost, be it before their first list."""
+        return tuple(dict.fromkeys((*self.healthy, *self.unhealthy)))
+
+    def count(self, resource: str) -> int:
+        """How many devices a resource has, healthy or not; an id that is both counts twice."""
+        return len(self.healthy.get(resource, ())) + len(self.unhealthy.get(resource, ()))
+
     def forget(self, resource: str) -> None:
         """The resource is not registered any more; what was listed stays, for the pods that still hold it."""
         self.healthy.pop(resource, None)

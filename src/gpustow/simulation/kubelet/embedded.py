@@ -25,13 +25,13 @@ from gpustow.simulation.kubelet.answer import ContainerAnswer
 from gpustow.simulation.kubelet.behaviour import DEFAULT_BEHAVIOUR, Behaviour
 from gpustow.simulation.kubelet.devicemanager import DeviceManager
 from gpustow.simulation.kubelet.journal import Journal, Registered
+from gpustow.simulation.kubelet.news import News
 from gpustow.simulation.kubelet.nodestatus import NodeObject, NodeStatus
 from gpustow.simulation.kubelet.pluginclient import DIAL_TIMEOUT
 from gpustow.simulation.kubelet.pod import AdmittedPod, Pod
 from gpustow.simulation.kubelet.podbook import Phase, PodBook, PodStatus, Readmission, refused
 from gpustow.simulation.kubelet.run import Cluster, Run, Setup
 from gpustow.simulation.kubelet.sockets import Sockets
-from gpustow.simulation.kubelet.status import device_health
 from gpustow.simulation.kubelet.topology.settings import TopologySettings
 
 
@@ -72,7 +72,7 @@ class EmbeddedKubelet:
         self._run: Run | None = None
         self._running: dict[str, tuple[str, ...]] = {}
         self._restarting: asyncio.Event | None = None
-        self._news = asyncio.Event()
+        self._news = News()
 
     @property
     def plugin_directory(self) -> Path:
@@ -124,7 +124,7 @@ class EmbeddedKubelet:
     async def _start(self) -> None:
         if self._run is not None and self._run.alive:
             raise UsageError("the embedded kubelet runs already")
-        run = Run(self._setup, self._cluster, self._on_news)
+        run = Run(self._setup, self._cluster, self._news.tell)
         await run.start((uid, name) for uid, names in self._running.items() for name in names)
         self._run = run
 
@@ -216,28 +216,31 @@ class EmbeddedKubelet:
         return self._last().node_status()
 
     async def wait_for(self, resource: str, at_least: int = 1, *, timeout: float = 10.0) -> None:  # noqa: ASYNC109 - the caller's patience, as in asyncio.wait
-        """Waits until so many devices of a resource are allocatable; TimeoutError after `timeout` seconds."""
-        await self.wait_until(lambda: self.allocatable().get(resource, 0) >= at_least, timeout=timeout)
+        """Waits until so many devices of a resource are allocatable, taken or not.
+
+        Raises TimeoutError after `timeout` seconds; its text says what there was, and how the last registration went.
+        """
+        try:
+            await self.wait_until(lambda: self.allocatable().get(resource, 0) >= at_least, timeout=timeout)
+        except TimeoutError as error:
+            raise TimeoutError(
+                f"waited {timeout:g} s for {at_least} devices of {resource}; allocatable: {self.allocatable()}; "
+                f"its last registration {self.journal.fate_of_last_registration(resource)}"
+            ) from error
 
     async def wait_until(self, condition: Callable[[], bool], *, timeout: float = 10.0) -> None:  # noqa: ASYNC109 - as in wait_for
-        """Waits for a condition, looked at whenever a plugin has connected, listed or been lost.
+        """Waits for a condition, looked at whenever a plugin has connected, listed or been lost, and every 50 ms.
 
         Raises TimeoutError after `timeout` seconds.
         """
-        async with asyncio.timeout(timeout):
-            while not condition():
-                self._news.clear()
-                await self._news.wait()
-
-    def _on_news(self) -> None:
-        self._news.set()
-        asyncio.get_running_loop().call_soon(self._write_changed_statuses)
+        await self._news.wait_until(condition, timeout)
 
     async def admit(self, pod: Pod) -> AdmittedPod:
         """Creates a pod and admits it; its containers then run.
 
         Raises AdmissionError if it is refused, UsageError if a pod of that name is there or kubelet is down, and
-        KubeletPanicError where kubelet crashes. A pod whose admission a restart interrupts is admitted after it.
+        KubeletPanicError where kubelet crashes. A pod whose admission a restart interrupts is admitted after it; one
+        whose admission the caller gives up, as with asyncio.timeout, is gone with all that it had reserved.
         """
         if not pod.uid:
             pod = replace(pod, uid=str(uuid.UUID(int=self._random.getrandbits(128), version=4)))
@@ -274,6 +277,7 @@ class EmbeddedKubelet:
             raise
         except BaseException:
             self._cluster.book.remove(pod.namespace, pod.name)
+            self._last().give_up(pod)
             raise
 
     def pod(self, namespace: str, name: str) -> AdmittedPod:
@@ -326,16 +330,7 @@ class EmbeddedKubelet:
 
     def write_status(self, namespace: str, name: str) -> None:
         """Kubelet writes a pod's status, as it does for many reasons; the health of its devices is looked up anew."""
-        record = self._cluster.book.record(namespace, name)
-        if record.status.phase is Phase.RUNNING and self._setup.behaviour.reports_device_health:
-            health = device_health(self.manager.state, record.pod)
-            record.status = replace(record.status, allocated_resources=health)
-
-    def _write_changed_statuses(self) -> None:
-        waiting = self.manager.health_updates.take()
-        for pod in self._cluster.book.active():
-            if pod.uid in waiting:
-                self.write_status(pod.namespace, pod.name)
+        self._last().write_status(self._cluster.book.record(namespace, name))
 
 
 async def _try(run: Run, pod: Pod) -> bool:

@@ -67,6 +67,13 @@ class Journal:
     allocations: deque[AllocateCalled] = field(default_factory=lambda: deque(maxlen=LENGTH))
     decisions: deque[TopologyDecided] = field(default_factory=lambda: deque(maxlen=LENGTH))
 
+    def fate_of_last_registration(self, resource: str) -> str:
+        """What became of it, in words that go on from "the last registration"."""
+        for call in reversed(self.registrations):
+            if call.resource == resource:
+                return "was taken" if call.refusal is None else f"was refused: {call.refusal}"
+        return "never came"
+
     def clear(self) -> None:
         """Forgets everything."""
         for entries in (self.registrations, self.preferences, self.allocations, self.decisions):

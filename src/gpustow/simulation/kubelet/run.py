@@ -8,7 +8,7 @@ again, the sources are not ready: nobody is collected, and containers that ran a
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -17,7 +17,7 @@ from gpustow.kubelet.protocol.services import pod_resources_handler, registratio
 from gpustow.simulation.kubelet.admission import HintProvider, TopologyManager
 from gpustow.simulation.kubelet.answer import ContainerAnswer
 from gpustow.simulation.kubelet.behaviour import DEFAULT_BEHAVIOUR, Behaviour
-from gpustow.simulation.kubelet.checkpoint import Checkpoint
+from gpustow.simulation.kubelet.checkpoint import FILE, Checkpoint
 from gpustow.simulation.kubelet.clients import ClientTable
 from gpustow.simulation.kubelet.devicemanager import DeviceManager, Surroundings
 from gpustow.simulation.kubelet.devices import PluginDevice
@@ -26,13 +26,14 @@ from gpustow.simulation.kubelet.journal import Journal
 from gpustow.simulation.kubelet.nodestatus import NodeObject, NodeStatus
 from gpustow.simulation.kubelet.pluginclient import DIAL_TIMEOUT, PluginClient
 from gpustow.simulation.kubelet.pod import AdmittedContainer, AdmittedPod, Container, Pod, effective_limits
-from gpustow.simulation.kubelet.podbook import PodBook
+from gpustow.simulation.kubelet.podbook import Phase, PodBook, PodRecord
 from gpustow.simulation.kubelet.podresources import PodResourcesServer
 from gpustow.simulation.kubelet.predicates import Demand, check_fit
 from gpustow.simulation.kubelet.ratelimit import TokenBucket
 from gpustow.simulation.kubelet.registration import RegistrationServer
 from gpustow.simulation.kubelet.sockets import Server, Sockets, serve
-from gpustow.simulation.kubelet.state import DeviceState
+from gpustow.simulation.kubelet.state import AllocationError, DeviceState
+from gpustow.simulation.kubelet.status import device_health
 from gpustow.simulation.kubelet.topology.affinities import Affinities
 from gpustow.simulation.kubelet.topology.hints import KubeletPanicError
 from gpustow.simulation.kubelet.topology.settings import TopologySettings
@@ -89,9 +90,15 @@ class Run:
         self.alive = False
 
     def _save(self, state: DeviceState) -> None:
-        """A run that has ended writes no more, though a call of it may still come to its end."""
+        """A run that has ended writes no more, though a call of it may still come to its end.
+
+        Raises AllocationError if the file cannot be written.
+        """
         if self.alive:
-            self._checkpoint.save(state)
+            try:
+                self._checkpoint.save(state)
+            except OSError as error:
+                raise AllocationError(f'failed to write checkpoint file "{FILE}": {error.strerror}') from error
 
     def _client(self, resource: str, socket: Path) -> PluginClient:
         return PluginClient(resource, socket, dial_timeout=self._setup.dial_timeout)
@@ -163,6 +170,18 @@ class Run:
         edits, conflicts = self.manager.edits(pod.uid, container)
         return AdmittedContainer(container, device_ids, edits, conflicts)
 
+    def write_status(self, record: PodRecord) -> None:
+        """Writes the health of a pod's devices into its status, if it runs and this version does so."""
+        if record.status.phase is Phase.RUNNING and self._setup.behaviour.reports_device_health:
+            health = device_health(self.manager.state, record.pod)
+            record.status = replace(record.status, allocated_resources=health)
+
+    def _write_changed_statuses(self) -> None:
+        waiting = self.manager.health_updates.take()
+        for pod in self._cluster.book.active() if waiting else ():
+            if pod.uid in waiting:
+                self.write_status(self._cluster.book.record(pod.namespace, pod.name))
+
     def node_status(self) -> NodeStatus:
         """The node's status in the API server."""
         return self._cluster.node.status(self.manager.quantities)
@@ -170,6 +189,11 @@ class Run:
     def forget(self, pod: Pod) -> None:
         """The pod's containers are gone."""
         self._affinities.forget(pod.uid)
+
+    def give_up(self, pod: Pod) -> None:
+        """The pod's admission was broken off, which the true kubelet cannot do; nothing of it stays reserved."""
+        self.forget(pod)
+        self.manager.state.rebuild_in_use()
 
     def connected(self, resource: str, endpoint: Endpoint, options: PluginOptions, socket: str) -> None:
         """A plugin has connected; raises EndpointError if it is refused."""
@@ -179,6 +203,7 @@ class Run:
     def listed(self, resource: str, devices: Iterable[PluginDevice]) -> None:
         """A plugin has sent its list."""
         self.manager.listed(resource, devices)
+        self._write_changed_statuses()
         self._changed()
 
     def disconnected(self, resource: str, endpoint: Endpoint, socket: str) -> None:
