@@ -29,6 +29,7 @@ from gpustow.simulation.kubelet import (
     TopologySettings,
     UsageError,
 )
+from gpustow.simulation.kubelet.sockets import Server, serve
 from tests.simulation.kubelet.core import THING, FakeClock, seeded, wanting
 from tests.simulation.kubelet.fakeplugin import FakePlugin, device, devices, until
 
@@ -431,6 +432,40 @@ async def test_an_admission_during_a_restart_waits_for_it(kubelet: EmbeddedKubel
         await second
         assert kubelet.pod_status("default", "a").phase is Phase.RUNNING
         assert admitted.device_ids(THING) == ()
+
+
+async def test_a_stop_during_a_restart_comes_after_it(kubelet: EmbeddedKubelet) -> None:
+    async with kubelet:
+        restart = asyncio.create_task(kubelet.restart(readmit=False))
+        await asyncio.sleep(0)
+    await restart
+    assert not kubelet.registration_socket.exists()
+
+
+async def test_a_second_stop_returns_when_kubelet_has_stopped(kubelet: EmbeddedKubelet) -> None:
+    await kubelet.start()
+    first = asyncio.create_task(kubelet.stop(killed=True))
+    await asyncio.sleep(0)
+    await kubelet.stop()
+    assert first.done()
+    assert kubelet.registration_socket.is_socket()
+    await kubelet.stop(killed=True)
+    async with kubelet:
+        assert kubelet.capacity() == {}
+
+
+async def test_a_start_that_is_given_up_leaves_nothing_behind(
+    kubelet: EmbeddedKubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def serve_or_hang(handler: grpc.GenericRpcHandler, path: Path) -> Server:
+        if path == kubelet.registration_socket:
+            await asyncio.Event().wait()
+        return await serve(handler, path)
+
+    monkeypatch.setattr("gpustow.simulation.kubelet.run.serve", serve_or_hang)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(kubelet.start(), 0.1)
+    assert not kubelet.pod_resources_socket.exists()
 
 
 async def test_an_admission_that_a_stop_interrupts_ends_with_an_error(kubelet: EmbeddedKubelet) -> None:

@@ -124,6 +124,7 @@ class EmbeddedKubelet:
     async def _start(self) -> None:
         if self._run is not None and self._run.alive:
             raise UsageError("the embedded kubelet runs already")
+        await self._stop(killed=False)  # a crash may still be on its way down
         run = Run(self._setup, self._cluster, self._news.tell)
         await run.start((uid, name) for uid, names in self._running.items() for name in names)
         self._run = run
@@ -131,10 +132,18 @@ class EmbeddedKubelet:
     async def stop(self, *, killed: bool = False) -> None:
         """Stops kubelet; containers go on. `killed` leaves sockets behind that nobody answers on.
 
-        An admission under way ends with UsageError.
+        An admission under way ends with UsageError; a restart under way comes to its end first.
         """
-        if self._run is not None and self._run.alive:
+        await self._restarted()
+        await self._stop(killed=killed)
+
+    async def _stop(self, *, killed: bool) -> None:
+        if self._run is not None:
             await self._run.stop(killed=killed)
+
+    async def _restarted(self) -> None:
+        while self._restarting is not None:
+            await self._restarting.wait()
 
     async def restart(
         self, *, killed: bool = False, reboot: bool = False, readmit: bool = True
@@ -144,11 +153,10 @@ class EmbeddedKubelet:
         With `reboot` no container runs any more. The pods are taken through admission again at once, so before any
         plugin is back; with `readmit=False` that waits for a call of `readmit`. An admission under way starts anew.
         """
-        while self._restarting is not None:
-            await self._restarting.wait()
+        await self._restarted()
         self._restarting = asyncio.Event()
         try:
-            await self.stop(killed=killed)
+            await self._stop(killed=killed)
             if reboot:
                 self._running.clear()
             await self._start()
@@ -192,8 +200,7 @@ class EmbeddedKubelet:
 
     async def _up(self) -> Run:
         """The run that lives, after a restart that is under way; UsageError if there is none."""
-        while self._restarting is not None:
-            await self._restarting.wait()
+        await self._restarted()
         return self._alive()
 
     def _last(self) -> Run:
@@ -262,12 +269,12 @@ class EmbeddedKubelet:
         async with run.admitting:
             self._cluster.book.create(pod)
             with self._removed_on_failure(pod):
-                is_told = await _try(run, pod)
+                is_told = await run.lives_to_admit(pod)
         with self._removed_on_failure(pod):
             while not is_told:
                 run = await self._up()
                 async with run.admitting:
-                    is_told = await _try(run, pod)
+                    is_told = await run.lives_to_admit(pod)
 
     @contextmanager
     def _removed_on_failure(self, pod: Pod) -> Iterator[None]:
@@ -331,13 +338,3 @@ class EmbeddedKubelet:
     def write_status(self, namespace: str, name: str) -> None:
         """Kubelet writes a pod's status, as it does for many reasons; the health of its devices is looked up anew."""
         self._last().write_status(self._cluster.book.record(namespace, name))
-
-
-async def _try(run: Run, pod: Pod) -> bool:
-    """Whether the run lived to tell the result; raises AdmissionError if it did and that is a refusal."""
-    try:
-        await run.admit(pod)
-    except AdmissionError:
-        if run.alive:
-            raise
-    return run.alive

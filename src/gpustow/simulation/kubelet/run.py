@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from gpustow.errors import KubeletDirectoryError
+from gpustow.errors import AdmissionError
 from gpustow.kubelet.protocol.services import pod_resources_handler, registration_handler
 from gpustow.simulation.kubelet.admission import HintProvider, TopologyManager
 from gpustow.simulation.kubelet.answer import ContainerAnswer
@@ -86,6 +86,7 @@ class Run:
         self._topology = TopologyManager(setup.topology, providers, self._affinities, cluster.journal)
         self.clients = ClientTable(self, self._client, setup.behaviour)
         self._servers: list[Server] = []
+        self._stopping = asyncio.Lock()
         self.admitting = asyncio.Lock()
         self.alive = False
 
@@ -121,19 +122,20 @@ class Run:
                 (registration_handler(registration), self._setup.sockets.registration),
             ):
                 self._servers.append(await serve(handler, socket))
-        except KubeletDirectoryError:
+        except BaseException:
             await self.stop(killed=False)
             raise
 
     async def stop(self, *, killed: bool) -> None:
-        """Ends the run; calls to plugins that are under way fail."""
-        self.alive = False
-        for server in self._servers:
-            await server.stop(None)
-        self._servers.clear()
-        await self.clients.close()
-        if killed:
-            self._setup.sockets.leave_dead()
+        """Ends the run, or waits until it has ended; calls to plugins that are under way fail."""
+        was_alive, self.alive = self.alive, False
+        async with self._stopping:
+            for server in self._servers:
+                await server.stop(None)
+            self._servers.clear()
+            await self.clients.close()
+            if killed and was_alive:
+                self._setup.sockets.leave_dead()
 
     async def admit(self, pod: Pod) -> None:
         """Takes a pod through the admission handlers that matter; raises AdmissionError."""
@@ -142,6 +144,15 @@ class Run:
         wanted = effective_limits(pod)
         used = {resource: self._cluster.book.used(resource, pod) for resource in wanted}
         check_fit(pod, Demand(wanted, used), self.node_status().allocatable, self.manager.state)
+
+    async def lives_to_admit(self, pod: Pod) -> bool:
+        """Admits; whether the run lived to tell the result. Raises AdmissionError if it did and that is a refusal."""
+        try:
+            await self.admit(pod)
+        except AdmissionError:
+            if self.alive:
+                raise
+        return self.alive
 
     async def start_container(self, pod: Pod, container: Container) -> ContainerAnswer:
         """What happens before each start of a container; see `DeviceManager.start`."""
