@@ -122,7 +122,7 @@ async def test_while_a_server_is_being_stopped(tmp_path: Path, monkeypatch: pyte
     async with FakeKubelet(tmp_path) as kubelet:
         running = asyncio.create_task(daemon.supervisor.run())
         await until(lambda: kubelet.live(GPU))
-        async with allocating(tmp_path / our_sockets(tmp_path)[0]):
+        async with allocating(tmp_path / our_sockets(tmp_path)[0]) as call:
             await until(begun.is_set)
             await kubelet.end_stream()
             await entered.wait()
@@ -133,3 +133,4 @@ async def test_while_a_server_is_being_stopped(tmp_path: Path, monkeypatch: pyte
                 assert our_sockets(tmp_path) == []
             else:
                 await stops(daemon, running, tmp_path)
+            await until(call.done)

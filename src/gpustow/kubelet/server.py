@@ -83,8 +83,8 @@ class PluginServer:
     async def stop(self) -> None:
         """Stops at once for new calls, soon for those in flight, and removes the socket file.
 
-        Streams must have been told to end before, or they use up the grace. Cancelling this does not cut it short: a
-        server that is stopped by half keeps its socket and its calls.
+        Streams must have been told to end before, or they use up the grace. Cancelling this does not cut it short:
+        grpc would leave the callers of a server that is stopped by half without an answer.
         """
         stopping = asyncio.create_task(self._server.stop(_STOP_GRACE_SECONDS))
         cancelled: asyncio.CancelledError | None = None
