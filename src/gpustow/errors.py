@@ -179,7 +179,7 @@ class PodResourcesError(GpustowError):
 
 
 class AdmissionError(GpustowError):
-    """The embedded kubelet refuses a pod, with the reason and message that kubelet would write into the pod's status."""
+    """The embedded kubelet refuses a pod, with the reason and message that it would write into the pod's status."""
 
     def __init__(self, pod: str, reason: str, message: str) -> None:
         super().__init__(f"pod {pod} is refused ({reason}): {message}")
