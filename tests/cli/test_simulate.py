@@ -4,8 +4,11 @@ import json
 import logging
 import os
 import pty
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -183,6 +186,73 @@ def test_warnings_are_told_once_and_not_among_the_data(simulate: Callable[..., E
     json.loads(ended.out)
 
 
+@pytest.mark.parametrize("policies", [["packed"], ["packed", "distributed"]])
+def test_a_warning_that_is_logged_is_told_once(
+    simulate: Callable[..., Ended], tmp_path: Path, policies: list[str]
+) -> None:
+    config = write(tmp_path / "config.yaml", "flags: {migStrategy: single, nvidiaDriverRoot: /driver}")
+    words = [f"--policy={policy}" for policy in policies]
+    ended = simulate(f"--config={config}", "--log-level=warning", *words)
+    assert ended.err.count("nvidiaDriverRoot") == 1
+    assert " WARNING gpustow.plugin.supervisor: " in ended.err
+
+
+def test_a_configuration_that_is_no_text_is_refused(simulate: Callable[..., Ended], tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    ended = simulate(f"--config={path}")
+    assert ended.code == 3
+    assert "it is not a text file\n  Give --config a readable file." in ended.err
+
+
+def test_the_environment_does_not_name_the_node(
+    simulate: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUSTOW_NODE_MODEL", "t4-4")
+    assert "a100-4-mig-5: 4 x " in simulate("--policy=packed").out
+
+
+_LONG = "pods: [{name: p, count: 1000, limits: {nvidia.com/gpu: 1}}]"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_it_and_leaves_nothing_behind(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    pods = write(tmp_path / "pods.yaml", _LONG)
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own is too deep for sockets
+        process = _simulating(folder, pods)
+        process.send_signal(number)
+        assert process.communicate(timeout=30) == (b"", b"")
+        assert process.returncode == code
+        assert list(Path(folder).iterdir()) == []
+
+
+def test_a_hangup_that_is_ignored_ends_nothing(tmp_path: Path) -> None:
+    pods = write(tmp_path / "pods.yaml", "pods: [{name: p, count: 60, limits: {nvidia.com/gpu: 1}}]")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            process = _simulating(folder, pods)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+        process.send_signal(signal.SIGHUP)
+        out, _ = process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert b"wholly free" in out
+
+
+def _simulating(folder: str, pods: str) -> "subprocess.Popen[bytes]":
+    """The command at work, with its temporary directory in a folder."""
+    process = subprocess.Popen(
+        [str(BIN / "gpustow"), "simulate", "--pods", pods, "--policy=packed"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment({"TMPDIR": folder}),
+    )
+    while process.poll() is None and not list(Path(folder).iterdir()):
+        time.sleep(0.01)
+    return process
+
+
 def test_logs_can_be_watched(simulate: Callable[..., Ended]) -> None:
     assert "nvidia.com/gpu is streaming" in simulate("--log-level=info", "--policy=packed").err
 
@@ -198,10 +268,15 @@ def test_progress_is_drawn_for_people_only(simulate: Callable[..., Ended], monke
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["--policy=tight"], 3, "tight"),
+        (
+            ["--policy=paked"],
+            3,
+            "--policy: unknown policy 'paked' (choose from distributed, packed, spread, packed-aligned)",
+        ),
         (["--node-model=none"], 4, "node model none is refused"),
         (["--pods=/none.yaml"], 4, "workload /none.yaml is refused"),
-        (["--config=/none.yaml"], 3, "configuration file /none.yaml is refused"),
+        (["--config=/none.yaml"], 3, "file /none.yaml is refused:\n  it cannot be read: No such file or directory"),
+        (["--config=/none.yaml"], 3, "Give --config a readable file."),
         (["--output=xml"], 2, "xml"),
     ],
 )

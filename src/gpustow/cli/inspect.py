@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from enum import StrEnum
 from typing import Annotated, assert_never
 
@@ -11,6 +10,7 @@ import typer
 from gpustow.cli.nodepicture import draw_node
 from gpustow.cli.options import HELP_FLAGS, NodeModelName, SystemRoot
 from gpustow.cli.reader import reader_maker
+from gpustow.cli.standardoutput import write_out
 from gpustow.config import Config, load_config
 from gpustow.hardware.modelwriter import write_node_model
 from gpustow.hardware.node import Node
@@ -49,9 +49,12 @@ def inspect(
     output: Annotated[Output, typer.Option("--output", "-o", help="How the node is written.")] = Output.TABLE,
 ) -> None:
     """The command."""
-    config = Config() if node_model is not None else load_config({}, os.environ).config
+    loaded = None if node_model is not None else load_config({}, os.environ)
+    for warning in () if loaded is None else loaded.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    config = Config() if loaded is None else loaded.config
     node = reader_maker(node_model, os.environ, system_root)(config).read()
-    sys.stdout.write(_written(node, output))
+    write_out(_written(node, output))
 
 
 def _written(node: Node, output: Output) -> str:

@@ -1,7 +1,6 @@
 """`gpustow models`: the node models that come with the package, and what each looks like."""
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 
 from gpustow.cli.nodepicture import columns, draw_node
 from gpustow.cli.options import HELP_FLAGS, Output, OutputForm
+from gpustow.cli.standardoutput import write_out
 from gpustow.hardware.modelfile import node_model_schema
 from gpustow.hardware.node import Gpu
 from gpustow.hardware.nodemodel import NodeModel, load_node_model, shipped_models
@@ -60,10 +60,10 @@ def list_models(
             }
             for model in models
         ]
-        sys.stdout.write(json.dumps(entries, indent=2) + "\n")
+        write_out(json.dumps(entries, indent=2) + "\n")
         return
     rows = [(model.name, str(len(model.node.gpus)), _mig(model.node.gpus), model.description) for model in models]
-    sys.stdout.write(columns([("NAME", "GPUS", "MIG DEVICES", "DESCRIPTION"), *rows]) + "\n")
+    write_out(columns([("NAME", "GPUS", "MIG DEVICES", "DESCRIPTION"), *rows]) + "\n")
 
 
 def _mig(gpus: Sequence[Gpu]) -> str:
@@ -73,7 +73,7 @@ def _mig(gpus: Sequence[Gpu]) -> str:
 def show(name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="Which node model.")]) -> None:
     """The command that draws one."""
     model = load_node_model(name)
-    sys.stdout.write(draw_node(model.node, model.description) + _faults(model))
+    write_out(draw_node(model.node, model.description) + _faults(model))
 
 
 def _faults(model: NodeModel) -> str:
@@ -88,4 +88,4 @@ def _faults(model: NodeModel) -> str:
 
 def schema() -> None:
     """The command that prints the schema."""
-    sys.stdout.write(json.dumps(node_model_schema(), indent=2, ensure_ascii=False) + "\n")
+    write_out(json.dumps(node_model_schema(), indent=2, ensure_ascii=False) + "\n")

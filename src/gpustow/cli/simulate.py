@@ -1,18 +1,23 @@
 """`gpustow simulate`: the real plugin on a simulated node, pods admitted, policies side by side."""
 
 import asyncio
+import logging
 import os
+import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
-from gpustow.cli.options import HELP_FLAGS, LogFormatName, LogLevelName, NodeModelName, Output, OutputForm
+from gpustow.cli.options import HELP_FLAGS, LogFormatName, LogLevelName, Output, OutputForm
+from gpustow.cli.standardoutput import write_out
 from gpustow.config import load_config
-from gpustow.errors import CheckFailed
+from gpustow.config.strategies import SHARED_POLICIES
+from gpustow.errors import CheckFailed, ConfigError, Problem
 from gpustow.hardware.nodemodel import load_node_model
 from gpustow.resources import build_catalog
 from gpustow.simulation.experiment import Experiment
@@ -23,12 +28,16 @@ from gpustow.simulation.workload import load_workload
 
 _MOST_NAMED = 10
 
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+_SUPERVISOR_LOG = "gpustow.plugin.supervisor"
+
 _HELP = """Runs the real plugin on a simulated node, and shows which devices pods get.
 
 Starts the daemon and an embedded kubelet in a temporary directory, admits the pods of a workload one after the other,
 and shows what each got and how many GPUs are left wholly free. Needs no GPU, no cluster, no root. Without options:
 three pods on four A100 cut into five MIG devices each, under distributed and packed. The environment of this shell has
-no say in the plugin's configuration.
+no say in node and configuration.
 
 \b
 Examples:
@@ -45,7 +54,14 @@ def register(app: typer.Typer) -> None:
 
 def simulate(
     *,
-    node_model: NodeModelName = None,
+    node_model: Annotated[
+        str | None,
+        typer.Option(
+            "--node-model",
+            metavar="NAME|FILE",
+            help="The node: the name of a shipped node model (gpustow models lists them), or a file.",
+        ),
+    ] = None,
     config: Annotated[
         str | None,
         typer.Option(
@@ -74,19 +90,61 @@ def simulate(
 ) -> None:
     """The command."""
     set_up_logs(log_format, log_level)
+    told = _WarningsToldOnce()
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(told)
+    _check_policies(policy or ())
+    _check_readable(config)
     experiment = _experiment(node_model or FIRST_NODE_MODEL, config, pods, seed)
     policies = _policies(policy, config)
     for name in policies:
         experiment.config(name)
-    outcomes = asyncio.run(_run(experiment, policies))
-    _tell_warnings(outcomes)
-    if output is Output.JSON:
-        sys.stdout.write(render_json(outcomes))
-    else:
-        _print_table(outcomes, experiment)
+    outcomes = _unless_signalled(_run(experiment, policies))
+    _tell_warnings(outcomes, told.messages)
+    write_out(render_json(outcomes) if output is Output.JSON else _table(outcomes, experiment))
     refused = {pod.key for outcome in outcomes for pod in outcome.refused()}
     if strict and refused:
         raise CheckFailed(f"pods were refused: {', '.join(sorted(refused)[:_MOST_NAMED])}")
+
+
+class _WarningsToldOnce(logging.Filter):
+    """Of the daemon's warnings, which it has under each policy anew, lets each through once, and keeps them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is shown."""
+        if record.name != _SUPERVISOR_LOG or record.levelno != logging.WARNING:
+            return True
+        message = record.getMessage()
+        first = message not in self.messages
+        self.messages.add(message)
+        return first
+
+
+def _check_policies(named: Sequence[str]) -> None:
+    """Refuses a policy that there is not, by the name of our flag rather than of the plugin's."""
+    problems = [
+        Problem("--policy", f"unknown policy {name!r} (choose from {', '.join(SHARED_POLICIES)})")
+        for name in dict.fromkeys(named)
+        if name not in SHARED_POLICIES
+    ]
+    if problems:
+        raise ConfigError("from the command line", problems)
+
+
+def _check_readable(config: str | None) -> None:
+    """Refuses a configuration file that cannot be read, by the name of our flag rather than of the plugin's."""
+    try:
+        if config is not None:
+            Path(config).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
+        raise ConfigError(
+            f"file {config}", [Problem("", f"it cannot be read: {reason}")], advice="Give --config a readable file."
+        ) from error
 
 
 def _experiment(node_model: str, config: str | None, pods: str | None, seed: int) -> Experiment:
@@ -103,6 +161,38 @@ def _policies(named: Sequence[str] | None, config: str | None) -> tuple[str | No
     if named:
         return tuple(dict.fromkeys(named))
     return FIRST_POLICIES if config is None else (None,)
+
+
+def _unless_signalled(work: Coroutine[Any, Any, list[Outcome]]) -> list[Outcome]:
+    """Does the work; SIGTERM and SIGHUP end it and the process, after everything was taken down."""
+    told: list[int] = []
+    outcomes = asyncio.run(_until_told(work, told))
+    if outcomes is None:
+        sys.exit(128 + told[0])
+    return outcomes
+
+
+async def _until_told(work: Coroutine[Any, Any, list[Outcome]], told: list[int]) -> list[Outcome] | None:
+    """What the work gives, or None if a signal ended it, which then stands in `told`."""
+    loop, task = asyncio.get_running_loop(), asyncio.create_task(work)
+
+    def end(number: int) -> None:
+        if not told:
+            # Servers that are taken down half started complain, which nobody can act upon.
+            logging.disable()
+            task.cancel()
+        told.append(number)
+
+    # Who ignores a signal, as nohup does, means it.
+    numbers = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in numbers:
+        loop.add_signal_handler(number, end, number)
+    try:
+        await asyncio.wait({task})
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+    return None if task.cancelled() else task.result()
 
 
 async def _run(experiment: Experiment, policies: Sequence[str | None]) -> list[Outcome]:
@@ -131,19 +221,22 @@ def _progress(policy: str | None) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _tell_warnings(outcomes: Sequence[Outcome]) -> None:
+def _tell_warnings(outcomes: Sequence[Outcome], logged: Container[str]) -> None:
     for warning in dict.fromkeys(warning for outcome in outcomes for warning in outcome.warnings):
-        typer.echo(f"warning: {warning}", err=True)
+        if warning not in logged:
+            typer.echo(f"warning: {warning}", err=True)
 
 
-def _print_table(outcomes: Sequence[Outcome], experiment: Experiment) -> None:
+def _table(outcomes: Sequence[Outcome], experiment: Experiment) -> str:
     from rich.console import Console  # noqa: PLC0415 - JSON needs none of it
 
     from gpustow.simulation.summary import print_summary  # noqa: PLC0415 - as above
 
     # NO_COLOR means no escape codes at all here, bold ones included.
     console = Console(color_system=None if os.environ.get("NO_COLOR") else "auto")
-    print_summary(console, outcomes, _heading(outcomes[0], experiment))
+    with console.capture() as written:
+        print_summary(console, outcomes, _heading(outcomes[0], experiment))
+    return written.get()
 
 
 def _heading(outcome: Outcome, experiment: Experiment) -> str:
