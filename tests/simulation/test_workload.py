@@ -94,14 +94,23 @@ def test_a_quoted_amount_is_a_number_as_in_manifests() -> None:
     [
         (None, "this has to be a mapping of keys to values (found 'null')"),
         ({}, "pods: this key has to be given"),
-        ({"pods": []}, "pods: List should have at least 1 item after validation, not 0"),
+        ({"pods": []}, "pods: this has to have at least one entry"),
         ({"pods": [pod(colour="red")]}, "pods[0].colour: there is no such key"),
-        ({"pods": [pod("Train")]}, "pods[0].name: String should match pattern"),
-        ({"pods": [pod(count=0)]}, "pods[0].count: Input should be greater than or equal to 1 (found '0')"),
-        ({"pods": [pod(count=True)]}, "pods[0].count: Input should be a valid integer (found 'true')"),
+        ({"pods": [pod("Train")]}, "pods[0].name: this is no name that Kubernetes takes"),
+        ({"pods": [pod(count=0)]}, "pods[0].count: this has to be at least 1 (found '0')"),
+        ({"pods": [pod(count=True)]}, "pods[0].count: this has to be a whole number (found 'true')"),
         ({"pods": [pod(limits={"gpu": 1})]}, "pods[0].limits.gpu: this is no extended resource"),
-        ({"pods": [pod(limits={"nvidia.com/gpu": -1})]}, "pods[0].limits.nvidia.com/gpu: Input should be a valid"),
-        ({"pods": [pod(limits={"nvidia.com/gpu": "many"})]}, "pods[0].limits.nvidia.com/gpu: Input should be a valid"),
+        ({"pods": [pod(limits={"nvidia.com/gpu": -1})]}, "pods[0].limits.nvidia.com/gpu: this has to be a whole"),
+        ({"pods": [pod(limits={"nvidia.com/gpu": "many"})]}, "pods[0].limits.nvidia.com/gpu: this has to be a whole"),
+        ({"pods": [pod(limits={"nvidia.com/gpu": 1000001})]}, "pods[0].limits.nvidia.com/gpu: this has to be at most"),
+        ({"pods": [pod(limits=[])]}, "pods[0].limits: this has to be a mapping of keys to values"),
+        ({"pods": "train"}, "pods: this has to be a list (found 'train')"),
+        ({"pods": [pod(namespace="a" * 64)]}, "pods[0].namespace: this has to be at most 63 characters"),
+        ({"pods": [{"name": {}, "limits": {}}]}, "pods[0].name: this has to be a name"),
+        (
+            {"pods": [pod(initContainers=[{"limits": {}, "restartPolicy": "Never"}])]},
+            "pods[0].initContainers[0].restartPolicy: this has to be 'Always' (found 'Never')",
+        ),
         ({"pods": [{"name": "p"}]}, "pods[0]: says either `limits`, for one container, or a list `containers`"),
         ({"pods": [pod(containers=[{"limits": {}}])]}, "pods[0]: says either `limits`"),
         ({"pods": [pod(count=MOST_PODS + 1)]}, f"{MOST_PODS + 1} pods are more than the {MOST_PODS}"),
@@ -127,7 +136,7 @@ def test_a_pod_has_the_names_that_kubernetes_takes(name: str) -> None:
 @pytest.mark.parametrize("name", ["a.", ".a", "a..b", "a.-b", "a_b", "", "a" * 254])
 def test_other_names_of_a_pod_are_refused(name: str) -> None:
     [problem] = problems({"pods": [pod(name)]})
-    assert problem.startswith("pods[0].name: String should ")
+    assert problem.startswith(("pods[0].name: this is no name that", "pods[0].name: this has to be at most 253"))
 
 
 def test_a_namespace_and_a_container_have_no_dots_in_their_names() -> None:
@@ -165,6 +174,35 @@ def test_a_limit_of_0_is_taken_and_told_with_its_path() -> None:
 
 def test_every_fault_is_told_at_once() -> None:
     assert len(problems({"pods": [pod("A"), pod("B", count="x")]})) == 3
+
+
+def test_a_step_that_names_no_pod_is_told_beside_faults_of_other_kinds() -> None:
+    document = {
+        "pods": [pod("notebook"), pod("train", namespace="ml", count=0), "nothing", {"name": ["list"], "limits": {}}],
+        "steps": [
+            {"admit": "trian"},
+            {"admit": ["ml/train-0", "train", "notebook", ["list"]]},
+            {"release": "notebook-1"},
+            {"wait": "long"},
+            "later",
+        ],
+    }
+    told = problems(document)
+    assert "pods[1].count: this has to be at least 1 (found '0')" in told
+    assert [problem for problem in told if "there is no pod" in problem] == [
+        "steps[0].admit: there is no pod 'trian'; there are: notebook, train",
+        "steps[2].release: there is no pod 'notebook-1'; there are: notebook, train",
+    ]
+
+
+def test_many_pods_are_not_all_named() -> None:
+    [problem] = problems({"pods": [pod(count=20)], "steps": [{"admit": "tran"}]})
+    assert problem.endswith("default/train-15, default/train-16, ...")
+
+
+@pytest.mark.parametrize("steps", [None, "all", [{"admit": {"name": "train"}}]])
+def test_steps_that_are_none_bring_no_names(steps: object) -> None:
+    assert not [problem for problem in problems({"pods": [pod("A")], "steps": steps}) if "no pod" in problem]
 
 
 def test_a_file_that_is_not_there_is_refused_with_its_path(tmp_path: Path) -> None:

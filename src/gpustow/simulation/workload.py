@@ -17,7 +17,7 @@ Limits: a pod here is what decides about devices, namely names and limits. Image
 no effect on which devices a pod gets and have no place in the file; what a scheduler does happens before the node.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -189,7 +189,8 @@ def parse_workload(text: str, source: str) -> Workload:
     try:
         model = _WorkloadModel.model_validate(document)
     except ValidationError as error:
-        raise WorkloadError(source, [_problem(detail) for detail in error.errors()]) from error
+        problems = [_problem(detail) for detail in error.errors()]
+        raise WorkloadError(source, [*problems, *_lost_names(document)]) from error
     return Workload(source, _Resolver(model, source).actions(), tuple(_idle_limits(model, source)))
 
 
@@ -207,11 +208,49 @@ def _idle_limits(model: _WorkloadModel, source: str) -> Iterator[str]:
                     yield f"{source}: pods[{number}]{path}.{name}: 0 asks for nothing"
 
 
+def _lost_names(document: object) -> Iterator[Problem]:
+    """The steps that name no pod, of a file that has other faults: as far as its names can be told."""
+    pods, steps = (document.get(key) for key in ("pods", "steps")) if isinstance(document, dict) else (None, None)
+    entries = [entry for entry in pods if isinstance(entry, dict)] if isinstance(pods, list) else []
+    # An entry whose copies cannot be told may have any.
+    known = {name: entry.get("count") for entry in entries if isinstance(name := entry.get("name"), str)}
+    for number, step in enumerate(steps if isinstance(steps, list) else []):
+        for kind, named in step.items() if isinstance(step, dict) else ():
+            for name in [named] if isinstance(named, str) else named if isinstance(named, list) else []:
+                short = name.rpartition("/")[2] if isinstance(name, str) else None
+                if kind in {"admit", "release"} and short is not None and not _may_mean(short, known):
+                    yield Problem(f"steps[{number}].{kind}", _no_pod(name, known))
+
+
+def _may_mean(name: str, known: Mapping[str, object]) -> bool:
+    base, _, copy = name.rpartition("-")
+    return name in known or (copy.isdigit() and known.get(base) is not None)
+
+
+def _no_pod(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    more = ", ..." if len(names) > _MOST_NAMES else ""
+    return f"there is no pod {name!r}; there are: {', '.join(names[:_MOST_NAMES])}{more}"
+
+
+_MOST_NAMES = 10
+
 _PLAIN_WORDS = {
     "extra_forbidden": "there is no such key",
     "missing": "this key has to be given",
     "model_type": "this has to be a mapping of keys to values",
+    "dict_type": "this has to be a mapping of keys to values",
+    "list_type": "this has to be a list",
+    "string_type": "this has to be a name",
+    "int_type": "this has to be a whole number",
+    "too_short": "this has to have at least one entry",
+    "string_pattern_mismatch": "this is no name that Kubernetes takes, such as train-1",
+    "string_too_long": "this has to be at most {max_length} characters",
+    "greater_than_equal": "this has to be at least {ge}",
+    "less_than_equal": "this has to be at most {le}",
+    "literal_error": "this has to be {expected}",
 }
+"""What is wrong, by pydantic's name for it; in braces what belongs to the rule."""
 
 
 def _problem(detail: Mapping[str, Any]) -> Problem:
@@ -221,7 +260,7 @@ def _problem(detail: Mapping[str, Any]) -> Problem:
         if part != "[key]":
             path += f"[{part}]" if isinstance(part, int) else f".{part}"
     message = str(detail["msg"]).removeprefix("Value error, ")
-    message = _PLAIN_WORDS.get(detail["type"], message)
+    message = _PLAIN_WORDS.get(detail["type"], message).format_map(detail.get("ctx", {}))
     value = detail["input"]
     if isinstance(value, str | int | float | bool | None) and detail["type"] not in {"extra_forbidden", "missing"}:
         message += f" (found {value!r})"
@@ -274,8 +313,7 @@ class _Resolver:
         if found is None and "/" not in name:
             found = self._elsewhere(name)
         if found is None:
-            known = ", ".join(sorted(self._named)[:10])
-            self._problems.append(Problem(path, f"there is no pod {name!r}; there are: {known}"))
+            self._problems.append(Problem(path, _no_pod(name, self._named)))
         return found or ()
 
     def _elsewhere(self, name: str) -> tuple[Pod, ...] | None:
