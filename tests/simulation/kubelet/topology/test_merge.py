@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from itertools import product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,6 +103,17 @@ def test_the_closed_form_equals_the_pairwise_comparison_with_distances(
 ) -> None:
     distance = mean_distance(rows)
     assert merge_hints(lists, MACHINE, distance) == pairwise(lists, distance)
+
+
+@pytest.mark.parametrize(("preferred", "near"), [*product((True, False), ((0, 1), (1, 2)))])
+def test_of_masks_with_equally_many_nodes_the_nearest_wins_preferred_or_not(
+    near: tuple[int, int], *, preferred: bool
+) -> None:
+    def distance(mask: Mask) -> float:
+        return 10.0 if mask == Mask.of(near) else 20.0
+
+    hints = [Hint(Mask.of((0, 1)), preferred), Hint(Mask.of((1, 2)), preferred)]
+    assert merge_hints([hints], MACHINE, distance) == Hint(Mask.of(near), preferred)
 
 
 @given(LISTS, st.randoms())
