@@ -47,3 +47,10 @@ def test_endless_nesting_is_refused() -> None:
 def test_any_text_gives_a_document_or_a_value_error(text: str) -> None:
     with contextlib.suppress(ValueError):
         parse_plain_yaml(text)
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: b: c", "a: *b", "a: \0", "--- a\n--- b"])
+def test_what_is_no_yaml_is_told_without_the_words_of_the_library(text: str) -> None:
+    with pytest.raises(ValueError, match=r"at (line \d|position)") as refused:
+        parse_plain_yaml(text)
+    assert "<unicode string>" not in str(refused.value)

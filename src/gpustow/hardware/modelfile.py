@@ -120,6 +120,26 @@ class Section(BaseModel):
             raise ValidationError.from_exception_data(cls.__name__, details) from error
 
 
+_PLAIN_WORDS = {
+    "model_type": "this has to be a mapping of keys to values",
+    "model_attributes_type": "this has to be a mapping of keys to values",
+    "list_type": "this has to be a list",
+    "string_type": "this has to be text",
+    "int_type": "this has to be a whole number",
+    "int_parsing": "this has to be a whole number",
+    "int_from_float": "this has to be a whole number",
+    "bool_type": "this has to be true or false",
+    "bool_parsing": "this has to be true or false",
+    "literal_error": "this has to be {expected}",
+    "greater_than_equal": "this has to be at least {ge}",
+    "less_than_equal": "this has to be at most {le}",
+    "string_too_short": "this may not be empty",
+    "string_too_long": "this has to be at most {max_length} characters",
+    "string_pattern_mismatch": "this has to match {pattern}",
+}
+"""What is wrong, by pydantic's name for it; in braces what belongs to the rule."""
+
+
 def _told(detail: Mapping[str, Any], known: list[str]) -> InitErrorDetails:
     """The same error in our words, where pydantic's do not help an operator."""
     kind, message = str(detail["type"]), str(detail["msg"])
@@ -130,8 +150,8 @@ def _told(detail: Mapping[str, Any], known: list[str]) -> InitErrorDetails:
         kind, message = "unknown_key", f"there is no such key; {hint}"
     elif kind == "missing":
         message = "this key has to be given"
-    elif kind in {"model_type", "model_attributes_type"}:
-        message = "this has to be a mapping of keys to values"
+    elif kind in _PLAIN_WORDS and "message" not in (context := detail.get("ctx", {})):
+        message = _PLAIN_WORDS[kind].format_map(context)
     elif kind.startswith("union_tag"):
         message = "the key `fault` has to be one of xid, lost, slow, mig"
     message = re.sub("^(Input|String) should", "this should", message)

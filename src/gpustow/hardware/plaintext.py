@@ -13,6 +13,9 @@ import yaml
 
 _Base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
+_PLACE = ' in "<unicode string>",'
+"""What the YAML library calls a text that it did not read from a file itself."""
+
 
 class DuplicateKey(Exception):  # noqa: N818 - names the finding
     """A key stands twice in one mapping; `line` and `column` count from 1."""
@@ -46,4 +49,5 @@ def parse_plain_yaml(text: str) -> Any:
     except DuplicateKey as error:
         raise ValueError(str(error)) from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError(" ".join(str(error).split()) or "it is nested too deeply") from error
+        told = " ".join(str(error).split()).replace(_PLACE, " at")
+        raise ValueError(told or "it is nested too deeply") from error
