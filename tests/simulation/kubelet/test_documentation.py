@@ -7,7 +7,10 @@ import re
 import sys
 from pathlib import Path
 
-from gpustow.simulation.kubelet import Behaviour
+import pytest
+
+import gpustow.simulation.kubelet
+from gpustow.simulation.kubelet import Behaviour, EmbeddedKubelet
 
 PAGE = Path(__file__).parents[3] / "docs" / "embedded-kubelet.md"
 
@@ -36,3 +39,14 @@ def test_every_switch_has_a_row() -> None:
     versions = PAGE.read_text(encoding="utf-8").partition("## Versions")[2]
     rows = re.findall(r"^\| `(\w+)` \|", versions, re.MULTILINE)
     assert set(rows) == {field.name for field in dataclasses.fields(Behaviour)}
+
+
+@pytest.mark.parametrize("name", gpustow.simulation.kubelet.__all__)
+def test_every_public_name_is_on_the_page(name: str) -> None:
+    assert re.search(rf"`{name}\b", PAGE.read_text(encoding="utf-8"))
+
+
+def test_every_public_member_of_the_kubelet_is_on_the_page() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    members = {name for name in vars(EmbeddedKubelet) if not name.startswith("_")} - {"manager"}
+    assert [name for name in sorted(members) if not re.search(rf"`[^`]*\b{name}\b", text)] == []
