@@ -30,7 +30,8 @@ def test_a_node_is_shown_as_a_table(inspect: Callable[..., Ended]) -> None:
     ended = inspect("--node-model", "t4-4")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith("t4-4\n4 GPUs, platform nvml, driver 550.90.07, CUDA 12.4\n")
-    assert "0    Tesla T4  15360 MiB  7.5         0     00000000:00:1B.0  /dev/nvidia0  -    GPU-" in ended.out
+    assert "0    Tesla T4  15360 MiB  7.5         0     -\n" in ended.out
+    assert "0    00000000:00:1B.0  /dev/nvidia0  GPU-" in ended.out
 
 
 def test_a_node_is_written_as_json(inspect: Callable[..., Ended]) -> None:

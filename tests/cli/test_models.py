@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpustow.cli import main
+from gpustow.hardware.fabrics import FABRICS
 from gpustow.hardware.modelfile import node_model_schema
 from gpustow.hardware.nodemodel import shipped_models
 from tests.cli.commands import Ended
@@ -28,13 +29,27 @@ def models(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 def test_every_shipped_model_is_listed_with_what_it_is(models: Callable[..., Ended]) -> None:
     ended = models()
-    header, *lines = ended.out.splitlines()
+    table, more = ended.out.split("\n\n")
+    header, *lines = table.splitlines()
     assert ended.code == 0
-    assert header.split() == ["NAME", "GPUS", "MIG", "DEVICES", "DESCRIPTION"]
-    assert [line.split()[0] for line in lines] == list(shipped_models())
-    assert (
-        "hgx-h100-mig            8     32           NVIDIA HGX H100 with every GPU cut into 3g, 2g and two 1g" in lines
-    )
+    assert header.split() == ["NAME", "GPUS", "MIG", "DESCRIPTION"]
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(shipped_models())
+    at = lines.index("hgx-h100-mig            8     32   NVIDIA HGX H100 with every GPU cut into 3g,")
+    assert lines[at + 1] == " " * 35 + "2g and two 1g"
+    assert "`gpustow models fabrics`" in more
+
+
+@pytest.mark.parametrize("words", [[], ["fabrics"], *(["show", name] for name in shipped_models() if name != "dgx-2")])
+def test_everything_fits_into_80_columns(models: Callable[..., Ended], words: list[str]) -> None:
+    assert [line for line in models(*words).out.splitlines() if len(line) > 80] == []
+
+
+def test_every_fabric_is_listed_with_how_many_gpus_it_is_for(models: Callable[..., Ended]) -> None:
+    header, *lines = models("fabrics").out.splitlines()
+    assert header.split() == ["FABRIC", "GPUS", "DESCRIPTION"]
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(FABRICS)
+    assert "hgx-a100-4         4     four NVLinks between any two of four GPUs, two sockets" in lines
+    assert "uniform            any   synthetic: every pair alike" in lines
 
 
 def test_the_list_is_there_for_machines(models: Callable[..., Ended]) -> None:
@@ -70,7 +85,8 @@ def test_a_file_is_drawn_with_its_mig_layout_and_faults(models: Callable[..., En
     )
     out = models("show", str(file)).out
     assert "GPU 0  |2 in 3g.20gb                       |        |        |1g.5gb  |        |" in out
-    assert "0:1         2c.3g.20gb  19968 MiB  1             1                 0:4     MIG-" in out
+    assert "0:1         2c.3g.20gb  19968 MiB  1             1                 0:4\n" in out
+    assert "\n0:1         MIG-" in out
     assert out.endswith("Faults\n  after 1 s  GPU 0 reports XID 79\n  after 5 s  GPU 0 is lost\n")
 
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpustow.cli.nodepicture import columns, draw_node
+from gpustow.cli.nodepicture import columns, draw_node, wrapped_columns
 from gpustow.hardware.node import Node
 from gpustow.hardware.nodemodel import load_node_model, parse_node_model, shipped_models
 
@@ -13,6 +13,17 @@ def _node(gpus: str, more: str = "") -> Node:
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
     assert columns([("A", "BB", ""), ("CCC", "D", "E")]) == "A    BB\nCCC  D   E"
+
+
+def test_the_last_column_is_wrapped_where_it_does_not_fit() -> None:
+    rows = [("A", "TEXT"), ("a" * 60, "word " * 6), ("b", "")]
+    lines = wrapped_columns(rows).splitlines()
+    assert lines == [
+        "A" + " " * 61 + "TEXT",
+        "a" * 60 + "  word word word",
+        " " * 62 + "word word word",
+        "b",
+    ]
 
 
 @pytest.mark.parametrize("name", shipped_models())
@@ -38,7 +49,9 @@ def test_what_is_not_known_is_a_question_mark_and_what_is_not_there_a_dash() -> 
     node = replace(
         _node(""), gpus=(replace(gpu, model="", memory_bytes=None, compute_capability=None, pci_bus_id="", uuid="U"),)
     )
-    assert draw_node(node).splitlines()[-1].split() == ["0", "?", "?", "?", "-", "-", "/dev/nvidia0", "off", "U"]
+    *_, row, _, _, ids = draw_node(node).splitlines()
+    assert row.split() == ["0", "?", "?", "?", "-", "off"]
+    assert ids.split() == ["0", "-", "/dev/nvidia0", "U"]
 
 
 def test_unknown_links_and_those_that_differ_by_direction_are_drawn_as_read() -> None:
@@ -68,7 +81,7 @@ def test_mig_devices_whose_place_is_not_known_are_listed_behind_the_card() -> No
     picture = draw_node(replace(node, gpus=(replace(gpu, mig_devices=devices),)))
     assert picture.count("|                 ") == 4
     assert "|  somewhere: 1g.6gb 2g.12gb" in picture
-    assert "0:0         1g.6gb   5952 MiB   3             0                 ?       MIG-" in picture
+    assert "0:0         1g.6gb   5952 MiB   3             0                 ?\n" in picture
 
 
 def test_a_mig_gpu_without_devices_is_an_empty_card() -> None:

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from gpustow.cli.nodepicture import columns, draw_node
+from gpustow.cli.nodepicture import draw_node, wrapped_columns
 from gpustow.cli.options import HELP_FLAGS, Output, OutputForm
 from gpustow.cli.standardoutput import write_out
+from gpustow.hardware.fabrics import FABRICS
 from gpustow.hardware.modelfile import node_model_schema
 from gpustow.hardware.node import Gpu
 from gpustow.hardware.nodemodel import NodeModel, load_node_model, shipped_models
@@ -20,6 +21,7 @@ Examples:
   gpustow models
   gpustow models show dgx-a100
   gpustow models show ./my-node.yaml
+  gpustow models fabrics
   gpustow models schema > node-model.schema.json
 """
 
@@ -28,14 +30,27 @@ _SHOW_HELP = """Draws a node model: GPUs, links, MIG layout.
 The name is that of a shipped model, or the path of a file, which is checked on the way.
 """
 
+_FABRICS_HELP = """Lists the fabrics: how the GPUs of a node model are linked, for links.fabric in its file.
+
+\b
+  links: {fabric: islands}
+  links: {fabric: random, seed: 7}
+"""
+
+_MORE = """\
+MIG counts MIG devices. A file of your own is a node model, too: start from
+`gpustow inspect -o node-model`. `gpustow models fabrics` lists the links that
+such a file can name, synthetic ones among them."""
+
 _SCHEMA_HELP = "Prints the JSON schema of node model files, for editors and checkers."
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command and its two below it."""
+    """Adds the command and those below it."""
     models = typer.Typer(invoke_without_command=True, context_settings=HELP_FLAGS)
     models.callback(help=_HELP, context_settings=HELP_FLAGS)(list_models)
     models.command("show", help=_SHOW_HELP, context_settings=HELP_FLAGS)(show)
+    models.command("fabrics", help=_FABRICS_HELP, context_settings=HELP_FLAGS)(fabrics)
     models.command("schema", help=_SCHEMA_HELP, context_settings=HELP_FLAGS)(schema)
     app.add_typer(models, name="models")
 
@@ -63,7 +78,7 @@ def list_models(
         write_out(json.dumps(entries, indent=2) + "\n")
         return
     rows = [(model.name, str(len(model.node.gpus)), _mig(model.node.gpus), model.description) for model in models]
-    write_out(columns([("NAME", "GPUS", "MIG DEVICES", "DESCRIPTION"), *rows]) + "\n")
+    write_out(wrapped_columns([("NAME", "GPUS", "MIG", "DESCRIPTION"), *rows]) + f"\n\n{_MORE}\n")
 
 
 def _mig(gpus: Sequence[Gpu]) -> str:
@@ -84,6 +99,16 @@ def _faults(model: NodeModel) -> str:
         f"  after {fault.after:g} s  {fault.text}" for fault in sorted(model.faults, key=lambda fault: fault.after)
     )
     return "\nFaults\n" + "\n".join(lines) + "\n"
+
+
+def fabrics() -> None:
+    """The command that lists the fabrics."""
+    rows = [(name, _sizes(fabric.sizes), fabric.description) for name, fabric in FABRICS.items()]
+    write_out(wrapped_columns([("FABRIC", "GPUS", "DESCRIPTION"), *rows]) + "\n")
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    return " ".join(map(str, sizes)) or "any"
 
 
 def schema() -> None:

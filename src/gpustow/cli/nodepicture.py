@@ -5,9 +5,13 @@ Plain text in columns, so that it survives a pipe and a bug report. The link mat
 takes:
 
     GPU 0  |3g.20gb                            |2g.10gb          |1g.5gb  |        |
+
+Everything fits into 80 columns, ids in a table of their own, but for what has no end: the links of more than ten GPUs,
+and the longest names.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from textwrap import fill, wrap
 
 from gpustow.hardware.links import UNKNOWN_LINK, Link
 from gpustow.hardware.mig import MigDevice
@@ -15,6 +19,7 @@ from gpustow.hardware.node import Gpu, Node
 
 _MIB = 1 << 20
 _CARD_WIDTH = 72
+_LINE_WIDTH = 80
 _LEGEND = {
     "NV#": "that many NVLinks, straight or through NVSwitches",
     "PSB": "on one board",
@@ -36,6 +41,7 @@ def draw_node(node: Node, description: str = "") -> str:
 def _parts(node: Node) -> Iterator[str]:
     if node.gpus:
         yield columns([_GPU_HEADER, *(_gpu_row(gpu) for gpu in node.gpus)])
+        yield columns([_GPU_ID_HEADER, *(_gpu_ids(gpu) for gpu in node.gpus)])
     if any(gpu.fabric for gpu in node.gpus):
         yield columns([_FABRIC_HEADER, *_fabric_rows(node)])
     if len(node.gpus) > 1:
@@ -48,6 +54,7 @@ def _parts(node: Node) -> Iterator[str]:
         devices = [(gpu, device) for gpu in cut for device in gpu.mig_devices]
         if devices:
             yield columns([_MIG_HEADER, *(_mig_row(gpu, device) for gpu, device in devices)])
+            yield columns([_MIG_ID_HEADER, *((_mig_name(gpu, device), device.uuid) for gpu, device in devices)])
     if node.notes:
         yield "Could not be read\n" + "\n".join(f"  {note}" for note in node.notes)
 
@@ -60,6 +67,17 @@ def columns(rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
+def wrapped_columns(rows: Iterable[Sequence[str]]) -> str:
+    """As `columns`, the words of the last one on as many lines as they need."""
+    table = [list(row) for row in rows]
+    left = sum(max(len(row[number]) for row in table) + 2 for number in range(len(table[0]) - 1))
+    lines: list[Sequence[str]] = []
+    for *cells, last in table:
+        first, *more = wrap(last, _LINE_WIDTH - left) or [""]
+        lines += [(*cells, first), *((*("" for _ in cells), line) for line in more)]
+    return columns(lines)
+
+
 def _heading(node: Node, description: str) -> str:
     count = len(node.gpus)
     facts = [
@@ -68,11 +86,12 @@ def _heading(node: Node, description: str) -> str:
         f"driver {node.driver_version or 'not known'}",
         f"CUDA {node.cuda_version or 'not known'}",
     ]
-    title = f"{node.name}: {description}" if description else node.name
+    title = fill(f"{node.name}: {description}", _LINE_WIDTH) if description else node.name
     return f"{title}\n{', '.join(facts)}"
 
 
-_GPU_HEADER = ("GPU", "MODEL", "MEMORY", "CAPABILITY", "NUMA", "PCI BUS ID", "DEVICE", "MIG", "UUID")
+_GPU_HEADER = ("GPU", "MODEL", "MEMORY", "CAPABILITY", "NUMA", "MIG")
+_GPU_ID_HEADER = ("GPU", "PCI BUS ID", "DEVICE", "UUID")
 
 
 def _gpu_row(gpu: Gpu) -> tuple[str, ...]:
@@ -82,12 +101,13 @@ def _gpu_row(gpu: Gpu) -> tuple[str, ...]:
         gpu.model or "?",
         _size(gpu.memory_bytes),
         "?" if gpu.compute_capability is None else "{}.{}".format(*gpu.compute_capability),
-        "-" if gpu.numa_node is None else str(gpu.numa_node),
-        gpu.pci_bus_id or "-",
-        " ".join(gpu.device_paths) or "-",
+        _numa(gpu),
         mig,
-        gpu.uuid,
     )
+
+
+def _gpu_ids(gpu: Gpu) -> tuple[str, ...]:
+    return str(gpu.index), gpu.pci_bus_id or "-", " ".join(gpu.device_paths) or "-", gpu.uuid
 
 
 def _size(size: int | None) -> str:
@@ -166,18 +186,22 @@ def _cell(text: str, width: int) -> str:
     return text[: width - 1].ljust(width - 1) + "|"
 
 
-_MIG_HEADER = ("MIG DEVICE", "PROFILE", "MEMORY", "GPU INSTANCE", "COMPUTE INSTANCE", "SLICES", "UUID")
+_MIG_HEADER = ("MIG DEVICE", "PROFILE", "MEMORY", "GPU INSTANCE", "COMPUTE INSTANCE", "SLICES")
+_MIG_ID_HEADER = ("MIG DEVICE", "UUID")
+
+
+def _mig_name(gpu: Gpu, device: MigDevice) -> str:
+    return f"{gpu.index}:{device.index}"
 
 
 def _mig_row(gpu: Gpu, device: MigDevice) -> tuple[str, ...]:
     width = device.profile.memory_slices
     place = "?" if device.start is None else f"{device.start}" + (f":{width}" if width else "")
     return (
-        f"{gpu.index}:{device.index}",
+        _mig_name(gpu, device),
         device.profile.name,
         _size(device.memory_bytes),
         str(device.gpu_instance),
         str(device.compute_instance),
         place,
-        device.uuid,
     )
