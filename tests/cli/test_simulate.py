@@ -4,10 +4,12 @@ import json
 import logging
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +20,8 @@ import pytest
 from gpustow.cli import main
 from gpustow.version import __version__
 from tests.cli.commands import BIN, Ended, environment, run
+
+PAGE = Path(__file__).parents[2] / "docs" / "simulate.md"
 
 SENTENCE = "distributed leaves 1 GPU wholly free, packed leaves 3."
 
@@ -286,6 +290,34 @@ def test_bad_input_is_refused_before_anything_starts(
     ended = simulate(*words)
     assert (ended.code, ended.out) == (code, "")
     assert told in ended.err
+
+
+def _yaml_blocks_of_the_page() -> list[str]:
+    return re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_the_examples_of_the_page_can_be_simulated(simulate: Callable[..., Ended], tmp_path: Path) -> None:
+    node, pods = _yaml_blocks_of_the_page()
+    model = write(tmp_path / "node.yaml", node)
+    workload = write(tmp_path / "pods.yaml", pods)
+    report = json.loads(simulate("--node-model", model, "--policy=packed", "-o", "json").out)["packed"]
+    assert {name: counts["capacity"] for name, counts in report["resources"].items()} == {
+        "nvidia.com/gpu": 2,
+        "nvidia.com/mig-3g.20gb": 2,
+        "nvidia.com/mig-1g.5gb": 8,
+    }
+    assert simulate("--pods", workload, "--policy=packed", "--strict").code == 0
+
+
+def test_the_error_on_the_page_is_the_one_that_is_printed(
+    simulate: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, pods = _yaml_blocks_of_the_page()
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "pods.yaml", pods.replace("count: 3", "count: 0").replace("admit: train\n", "admit: trian\n"))
+    ended = simulate("--pods=pods.yaml")
+    assert ended.code == 4
+    assert textwrap.indent(ended.err, "    ") in PAGE.read_text(encoding="utf-8")
 
 
 def test_a_fault_of_ours_is_not_dressed_up(simulate: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> None:
