@@ -84,7 +84,9 @@ def simulate(
     ] = None,
     output: OutputForm = Output.TABLE,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of all that is arbitrary in kubelet.")] = 0,
-    strict: Annotated[bool, typer.Option("--strict", help="End with 8 if a pod was ever refused.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="End with 8 if a pod was ever refused or unschedulable.")
+    ] = False,
     log_format: LogFormatName = LogFormat.TEXT,
     log_level: LogLevelName = LogLevel.ERROR,
 ) -> None:
