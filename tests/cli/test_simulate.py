@@ -1,5 +1,6 @@
 """`gpustow simulate`, as a program of its own where the terminal matters and in this process where not."""
 
+import asyncio
 import json
 import logging
 import os
@@ -228,6 +229,25 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(tmp_path: Path, number: sign
         assert process.communicate(timeout=30) == (b"", b"")
         assert process.returncode == code
         assert list(Path(folder).iterdir()) == []
+
+
+def test_a_second_signal_changes_nothing_about_the_first(
+    simulate: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def signalled(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(0)
+        os.kill(os.getpid(), signal.SIGHUP)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr("gpustow.cli.simulate._run", signalled)
+    try:
+        assert simulate().code == 143
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def test_a_hangup_that_is_ignored_ends_nothing(tmp_path: Path) -> None:
