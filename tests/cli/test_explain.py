@@ -259,3 +259,8 @@ def test_the_pictures_of_the_page_are_true(picture: tuple[str, str, str, str]) -
 def test_the_page_has_a_picture_of_every_policy() -> None:
     drawn = {picture[0] for picture in PICTURE.findall(PAGE.read_text(encoding="utf-8"))}
     assert drawn == {name.value for name in PolicyName}
+
+
+def test_the_page_says_everything_once() -> None:
+    headings = re.findall(r"^## .*", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(headings) == len(set(headings))
