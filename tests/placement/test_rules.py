@@ -67,6 +67,33 @@ def test_the_runner_up_keeps_the_rule_too() -> None:
     assert explanation.runner_up.per_gpu == {1: 2}
 
 
+def test_together_keeps_the_cap_where_a_gpu_can() -> None:
+    devices = replicas([4, 4, 1])
+    available = free_after(devices, {0: 2})
+    placement = ask("packed", devices, 1, rule=Rule.TOGETHER, cap=2, available=available)
+    assert counts(placement, 3) == [0, 0, 1]
+    # GPU 2 is below the cap, too, but cannot hold two slots.
+    placement = ask("packed", devices, 2, rule=Rule.TOGETHER, cap=2, available=available)
+    assert counts(placement, 3) == [0, 2, 0]
+    assert placement.explanation().runner_up is None
+
+
+def test_together_above_the_cap_still_names_the_runner_up() -> None:
+    explanation = ask("packed", replicas([4, 4]), 3, rule=Rule.TOGETHER, cap=2).explanation()
+    assert explanation.runner_up is not None
+    assert explanation.runner_up.per_gpu == {1: 3}
+
+
+def test_distinct_names_a_runner_up_where_a_rule_bars_a_gpu_below_the_cap() -> None:
+    devices = replicas([4, 5, 5])
+    available = free_after(devices, {1: 3, 2: 3})
+    placement = ask("packed", devices, 2, rule=Rule.DISTINCT, cap=3, available=available)
+    assert counts(placement, 3) == [1, 1, 0]
+    runner_up = placement.explanation().runner_up
+    assert runner_up is not None
+    assert runner_up.per_gpu == {0: 1, 2: 1}
+
+
 def test_whole_gpus_are_distinct_by_nature() -> None:
     placement = ask("packed", whole(4), 2, rule=Rule.DISTINCT)
     assert len(placement.device_ids) == 2

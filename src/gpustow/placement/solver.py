@@ -61,13 +61,23 @@ def measure_of(policy: Policy, state: State, counts: Counts) -> Measure:
             return Measure(distributed.LINES, distributed.objective)
 
 
+def _keeps_cap(policy: Policy, states: Sequence[State], counts: Counts) -> bool:
+    """Whether an answer keeps the cap among the GPUs that a rule leaves open; `states` are those of the rule."""
+    if policy.cap is None:
+        return True
+    open_to = tuple(map(max, zip(*(within.limit for within in states), strict=True)))
+    return packed.keeps_cap(states[0].limited(open_to), counts, policy.cap)
+
+
 def solve(policy: Policy, state: State) -> Solution:
-    """The best counts for a policy and its rule."""
-    solutions = [_SOLVERS[policy.name](within, policy) for within in states_within(policy.rule, state)]
+    """The best counts for a policy and its rule; those that keep the cap come before those that cannot."""
+    states = states_within(policy.rule, state)
+    solutions = [_SOLVERS[policy.name](within, policy) for within in states]
     if len(solutions) == 1:
         return solutions[0]
     measure = measure_of(policy, state, solutions[0].counts)
-    best = min(solutions, key=lambda solution: rank(measure.lines, measure.value(state, solution.counts)))
+    allowed = [solution for solution in solutions if _keeps_cap(policy, states, solution.counts)] or solutions
+    best = min(allowed, key=lambda solution: rank(measure.lines, measure.value(state, solution.counts)))
     weighed = sum(solution.weighed for solution in solutions)
     return Solution(best.counts, weighed, all(solution.exact for solution in solutions))
 
@@ -85,14 +95,15 @@ def _others(policy: Policy, state: State, counts: Counts) -> Iterator[Counts]:
 def second_best(policy: Policy, state: State, counts: Counts) -> Counts | None:
     """The best answer but for this one; None if there is no other, or a bounded search met none."""
     others: list[Counts] = []
-    for within in states_within(policy.rule, state):
+    states = states_within(policy.rule, state)
+    for within in states:
         if policy.name is PolicyName.ALIGNED:
             other = aligned.second_best(within, counts)
             others += [] if other is None else [other]
         else:
             others += _others(policy, within, counts)
-    if policy.cap is not None:
-        others = [other for other in others if packed.keeps_cap(state, other, policy.cap)]
+    if _keeps_cap(policy, states, counts):
+        others = [other for other in others if _keeps_cap(policy, states, other)]
     if not others:
         return None
     measure = measure_of(policy, state, counts)
