@@ -9,7 +9,7 @@ import pytest
 from gpustow.placement import partition
 from gpustow.placement.fabric import Fabric, Matrix
 from gpustow.placement.matching import pair_tables
-from gpustow.placement.partition import NO_FULL_SET, query_steps
+from gpustow.placement.partition import ENTRY_STEPS, NO_FULL_SET, query_steps
 from tests.placement import oracle
 from tests.placement.fabrics import DGX1_V100, dgx2, islands, links_of
 from tests.placement.test_fabric import random_matrix
@@ -56,7 +56,8 @@ def test_what_no_table_holds_is_filled_on_demand_when_that_is_cheap(monkeypatch:
     monkeypatch.setattr(partition, "PAIR_STEPS", 1 << 30)
     matrix = random_matrix(9)
     fabric = Fabric(matrix)
-    for size in (2, 3, 4):
+    assert not fabric.partitions.exact(9, 2)
+    for size in (3, 4):
         assert fabric.partitions.exact(9, size)
         for members in combinations(range(9), 9 - size):
             mask = sum(fabric.bits[position] for position in members)
@@ -79,9 +80,9 @@ def test_a_fabric_without_tables_is_never_exact() -> None:
 def test_the_cost_of_a_query_is_known_from_the_numbers() -> None:
     assert query_steps(8, 5) == 0
     # Five of six and four of five for 2: each rest of 4 has 3 pairs for its first GPU.
-    assert query_steps(6, 2) == 15 * 3
+    assert query_steps(6, 2) == 15 * (3 + ENTRY_STEPS)
     # Rests of 5, divided into a pair or a single GPU and the rest, rests of 4, and rests of 3.
-    assert query_steps(7, 2) == 21 * 5 + 35 * 3 + 35 * 3
+    assert query_steps(7, 2) == 21 * (5 + ENTRY_STEPS) + 35 * (3 + ENTRY_STEPS) + 35 * (3 + ENTRY_STEPS)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 6])

@@ -34,8 +34,8 @@ ENTRY_STEPS = 30
 PAIR_STEPS = 20_000
 """From how many steps on the table of pairs is filled by `matching`."""
 
-QUERY_STEPS = 12_000
-"""The most sets that are looked at to divide what one request leaves."""
+QUERY_STEPS = 6_000
+"""The most that it may cost to divide what one request leaves, in sets looked at; about 3 ms."""
 
 NO_FULL_SET = 1 << 60
 """The weakest full set of a division that has none."""
@@ -48,11 +48,11 @@ def _splits(count: int, size: int) -> int:
 
 
 def query_steps(offered: int, size: int) -> int:
-    """How many sets are looked at to divide every rest that an answer of `size` out of `offered` GPUs can leave."""
+    """What it costs to divide every rest that an answer of `size` out of `offered` GPUs can leave, in sets looked at."""
     short = offered % size
     counts = {offered - size * sets for sets in range(1, offered // size + 1)}
     counts |= {offered - short - size * sets for sets in range(1, offered // size)} if short else set()
-    return sum(comb(offered, count) * _splits(count, size) for count in counts if count > size)
+    return sum(comb(offered, count) * (_splits(count, size) + ENTRY_STEPS) for count in counts if count > size)
 
 
 class Partitions:

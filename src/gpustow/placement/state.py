@@ -4,7 +4,7 @@ All loads are in units of 1 / `denominator` of a card. A policy sees, for each G
 how many of them it may take, what is in use and what one slot adds; it answers with a count for each position.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -96,16 +96,26 @@ class Offer:
     last_resort: tuple[int, ...]
 
 
+def _flags(inventory: Inventory, ids: Collection[str]) -> bytearray:
+    """A flag for each device: whether it is among the ids. Ids that the resource does not have are passed over.
+
+    Where most devices are named it is quicker to look each of them up among the ids, in order, than the other way.
+    """
+    unknown = len(inventory.ids)
+    if 2 * len(ids) > unknown:
+        return bytearray(map(set(ids).__contains__, inventory.ids))
+    flags = bytearray(unknown + 1)
+    for number in map(inventory.number_of.get, ids, repeat(unknown)):
+        flags[number] = 1
+    flags.pop()
+    return flags
+
+
 def read_offer(request: Request, inventory: Inventory) -> Offer:
     """Sort out the ids of a request; raises InfeasibleRequest when too few devices of the resource are offered."""
     request.check_form()
-    unknown = len(inventory.ids)
-    free = bytearray(unknown + 1)
+    free = _flags(inventory, request.available)
     number_of = inventory.number_of
-    for offered in map(number_of.get, request.available, repeat(unknown)):
-        free[offered] = 1
-    free.pop()
-
     required: list[int] = []
     strangers: set[str] = set()
     for id_ in request.must_include:
@@ -148,10 +158,7 @@ def _not_offered(inventory: Inventory, offer: Offer) -> bytes:
 
 def _known_in_use(inventory: Inventory, offer: Offer, in_use: AbstractSet[str]) -> bytes:
     """Flags for the healthy devices known to be in use and not offered, must-include's among them."""
-    used = bytearray(len(inventory.ids) + 1)
-    for number in map(inventory.number_of.get, in_use, repeat(len(inventory.ids))):
-        used[number] = 1
-    used.pop()
+    used = _flags(inventory, in_use)
     for number in offer.required:
         used[number] = 1
     return _without(used, offer.free, inventory.healthy)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gpustow.placement.fabric import Fabric
 
-SWAP_STEPS = 2_500
+SWAP_STEPS = 2_000
 """The most swaps that are tried in one search, about 3 ms."""
 
 TURNS = 4
