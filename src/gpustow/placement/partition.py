@@ -48,7 +48,7 @@ def _splits(count: int, size: int) -> int:
 
 
 def query_steps(offered: int, size: int) -> int:
-    """What it costs to divide every rest that an answer of `size` out of `offered` GPUs can leave, in sets looked at."""
+    """What it costs, in sets looked at, to divide every rest that an answer of `size` out of `offered` can leave."""
     short = offered % size
     counts = {offered - size * sets for sets in range(1, offered // size + 1)}
     counts |= {offered - short - size * sets for sets in range(1, offered // size)} if short else set()
