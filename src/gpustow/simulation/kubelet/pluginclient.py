@@ -13,7 +13,7 @@ from typing import TypeVar
 import grpc
 
 from gpustow.kubelet.protocol import deviceplugin_v1beta1_pb2 as wire
-from gpustow.kubelet.protocol.services import DevicePluginCalls
+from gpustow.kubelet.protocol.services import DevicePluginCalls, unix_address
 from gpustow.simulation.kubelet.answer import ContainerAnswer
 from gpustow.simulation.kubelet.devices import PluginDevice
 from gpustow.simulation.kubelet.endpoint import EndpointError, PluginOptions, StoppedEndpoint
@@ -64,7 +64,7 @@ class PluginClient:
     async def dial(self) -> None:
         """Connects; DialError if nobody answers in time."""
         channel = grpc.aio.insecure_channel(
-            f"unix:{self.socket}",
+            unix_address(self.socket),
             options=(
                 ("grpc.default_authority", "localhost"),
                 ("grpc.max_receive_message_length", MESSAGE_LIMIT),

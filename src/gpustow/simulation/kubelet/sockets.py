@@ -12,6 +12,7 @@ from pathlib import Path
 import grpc
 
 from gpustow.errors import KubeletDirectoryError
+from gpustow.kubelet.protocol.services import unix_address
 
 SOCKET = "kubelet.sock"
 LONGEST_PATH = 107
@@ -70,7 +71,7 @@ async def serve(handler: grpc.GenericRpcHandler, path: Path) -> Server:
     """
     server = grpc.aio.server(handlers=[handler])
     try:
-        server.add_insecure_port(f"unix:{path}")
+        server.add_insecure_port(unix_address(path))
     except RuntimeError as error:
         raise KubeletDirectoryError(str(path.parent), f"does not take the socket {path.name}: {error}") from error
     await server.start()
