@@ -191,12 +191,14 @@ def test_lines_that_are_no_questions_are_told_at_the_end(explain: Explain) -> No
         '{"size": 1, "offered": "0"}',
         '{"size": 1, "count": 2}',
         '{"size": 1, "policy": "best"}',
+        "[" * 100_000,
         '{"size": 1}',
+        '{"size": 0}',
     ]
     ended = explain("--node-model", "t4-4", "--batch", stdin="\n".join(lines))
     assert ended.code == 4
     answers = [json.loads(line) for line in ended.out.splitlines()]
-    assert ["error" in line for line in answers] == [True] * 8 + [False]
+    assert ["error" in line for line in answers] == [True] * 9 + [False] * 2
     for part in (
         "line 1: it is not JSON",
         "line 2: a question must be an object",
@@ -208,6 +210,14 @@ def test_lines_that_are_no_questions_are_told_at_the_end(explain: Explain) -> No
         "line 8: unknown policy 'best'",
     ):
         assert part in ended.err
+
+
+def test_a_table_with_long_values_fits_80_columns(explain: Explain, sharing: str) -> None:
+    base = ("--node-model", "dgx-2", "--config", sharing, "--size", "20")
+    for policy in ("distributed", "spread", "packed"):
+        table, objective, _ = explain(*base, "--policy", policy).out.split("\n\n")
+        assert max(map(len, (*table.splitlines(), *objective.splitlines()))) <= 80
+    assert "own slots      4x 2 12x 1" in explain(*base, "--policy", "spread").out
 
 
 def test_an_answer_that_is_not_proven_says_so(explain: Explain, tmp_path: Path) -> None:

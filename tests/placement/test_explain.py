@@ -167,3 +167,9 @@ def test_the_only_answer_has_no_runner_up(placement: Placement) -> None:
     assert explanation.runner_up is None
     assert explanation.decided_by is None
     assert explanation.sentence.endswith("; no other answer is possible.")
+
+
+def test_a_request_for_no_whole_gpu_is_explained() -> None:
+    explanation = ask("packed", whole(3), 0).explanation()
+    assert explanation.winner.per_gpu == {}
+    assert explanation.sentence == "aligned takes nothing; no other answer is possible."

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Annotated
 
 import typer
@@ -36,6 +37,12 @@ Examples:
   gpustow explain --node-model t4-4 --config sharing.yaml --size 2 -o json
   gpustow explain --node-model t4-4 --batch < questions.jsonl
 """
+
+_SINGLY = 2
+"""Up to how many equal entries of a value are written one by one."""
+
+_RUNS_SHOWN = 4
+"""The most entries of a value, equal ones taken together, that the table shows; JSON has them all."""
 
 
 def register(app: typer.Typer) -> None:
@@ -134,7 +141,7 @@ def _answer_lines(questioned: Questioned) -> None:
             answer = answer_data(questioned.answer(Question.parse(json.loads(line))))
         except InfeasibleRequest as error:
             answer = {"error": error.message}
-        except (ValueError, UsageError) as error:
+        except (ValueError, RecursionError, UsageError) as error:
             message = error.message if isinstance(error, UsageError) else f"it is not JSON: {error}"
             problems.append(Problem(f"line {number}", message))
             answer = {"error": message}
@@ -182,4 +189,9 @@ def _line_rows(explanation: Explanation) -> Iterator[Sequence[str]]:
 
 
 def _shown(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    """A value as it fits a column: `3x 1/10` for equal entries that follow each other, and no more than a few."""
+    if not isinstance(value, list):
+        return str(value)
+    runs = [(entry, len(list(run))) for entry, run in groupby(value)]
+    parts = [f"{number}x {entry}" if number > _SINGLY else " ".join([str(entry)] * number) for entry, number in runs]
+    return " ".join(parts[:_RUNS_SHOWN] + ["..."] * (len(parts) > _RUNS_SHOWN))

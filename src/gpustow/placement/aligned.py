@@ -65,6 +65,8 @@ def _value(state: State, chosen: int) -> tuple[int, int]:
     offered, size = _offered(state), chosen.bit_count()
     rest = offered ^ chosen
     score = state.fabric.score(chosen)
+    if not size:
+        return 0, 0
     if rest.bit_count() <= size:
         beside = state.fabric.score(rest)
         return score + beside, min(score, beside) if rest.bit_count() == size else score
