@@ -16,6 +16,7 @@ is a limit like any other; if not, everything below it is taken first, and the r
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import comb
+from operator import le
 
 from gpustow.placement.objective import (
     BEST_FIT,
@@ -89,9 +90,11 @@ def _largest_holes(rooms: Sequence[_Room], total: int) -> list[int]:
 
 
 def _fits(rooms: Sequence[_Room], holes: Sequence[int]) -> bool:
-    """Whether each hole finds a room: from the smallest hole, the room that closes first."""
+    """Whether each of the ascending holes finds a room: from the smallest hole, the room that closes first."""
+    if all(room.low <= holes[0] for room in rooms):
+        return all(map(le, holes, sorted(room.high for room in rooms)))
     left = sorted(rooms, key=lambda room: room.high)
-    for hole in sorted(holes):
+    for hole in holes:
         fitting = next((room for room in left if room.low <= hole <= room.high), None)
         if fitting is None:
             return False
@@ -104,6 +107,8 @@ def _assign(rooms: Sequence[_Room], holes: Sequence[int]) -> dict[int, int]:
     left = sorted(holes)
     assigned: dict[int, int] = {}
     for at, room in enumerate(rooms):
+        if left[0] == left[-1]:
+            return assigned | {room.position: left[0] for room in rooms[at:]}
         for hole in dict.fromkeys(left):
             rest = left.copy()
             rest.remove(hole)
