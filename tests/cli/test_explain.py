@@ -181,6 +181,13 @@ def test_questions_are_answered_one_a_line(explain: Explain, sharing: str) -> No
     assert answers[2]["sentence"].startswith("packed takes 1 on GPU 0 and 1 on GPU 3")
 
 
+@pytest.mark.parametrize("words", [("--size", "2"), ("--policy", "packed"), ("--in-use", "0")])
+def test_a_batch_does_not_mix_with_a_question_in_options(explain: Explain, words: tuple[str, str]) -> None:
+    ended = explain("--node-model", "t4-4", "--batch", *words, stdin='{"size": 1}')
+    assert (ended.code, ended.out) == (2, "")
+    assert "--batch takes its questions from stdin alone" in ended.err
+
+
 def test_lines_that_are_no_questions_are_told_at_the_end(explain: Explain) -> None:
     lines = [
         "nonsense",

@@ -18,10 +18,10 @@ from gpustow.placement import Policy
 from gpustow.placement.policy import Rule
 from gpustow.plugin import service as module
 from gpustow.plugin.occupancy import NodeUsage
-from gpustow.plugin.offer import ServedResource
+from gpustow.plugin.offer import Offer, ServedResource
 from gpustow.plugin.service import OPTIONS, ResourceService
 from gpustow.plugin.timing import Timing
-from tests.plugin.samples import GPU, Recorder, served, with_health
+from tests.plugin.samples import GPU, Recorder, config, gpu, node, served, with_health
 
 
 @asynccontextmanager
@@ -245,6 +245,25 @@ async def test_allocate_refuses_what_breaks_the_rule_of_the_resource(tmp_path: P
             await calls.allocate(allocate_request(["GPU-0", "GPU-1"]))
     assert refused.value.code() is grpc.StatusCode.UNKNOWN
     assert recorder.events == [f"allocated {GPU}", f"allocation failed {GPU}"]
+
+
+async def test_distinct_holds_for_each_container_alone_and_what_it_reuses(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}\n"
+        "placement: {resources: [{name: nvidia.com/gpu, policy: packed, distinct: required}]}\n",
+        encoding="utf-8",
+    )
+    distinct = Offer.of(node(gpu(0), gpu(1)), config(config_file=str(path))).served[0]
+    async with serving(tmp_path, distinct) as (_, calls):
+        # What an init container had is reused, and the rest lies elsewhere.
+        ids = ["GPU-0::0", "GPU-0::1", "GPU-1::0", "GPU-1::1"]
+        answer = await calls.get_preferred_allocation(preferred_request(ids, ["GPU-0::0"], 2))
+        assert list(answer.container_responses[0].deviceIDs) == ["GPU-0::0", "GPU-1::0"]
+        await calls.allocate(allocate_request(["GPU-0::0", "GPU-1::0"]))
+        await calls.allocate(allocate_request(["GPU-0::0"], ["GPU-0::1"]))
+        with pytest.raises(grpc.aio.AioRpcError, match=r"2 of the devices \(GPU-0::0, GPU-0::1\) lie on GPU 0"):
+            await calls.allocate(allocate_request(["GPU-0::0", "GPU-0::1"]))
 
 
 async def test_usage_hears_of_every_admission(tmp_path: Path) -> None:

@@ -85,6 +85,11 @@ def explain(
     output: OutputForm = Output.TABLE,
 ) -> None:
     """The command."""
+    if batch and (size != 1 or policy or in_use or offered or must_include):
+        raise UsageError(
+            "--batch takes its questions from stdin alone",
+            advice="Write size, policy, in_use, offered and must_include into each line.",
+        )
     node = reader_maker(node_model, os.environ, system_root)(Config()).read()
     flags = default_flags(node) if config is None else {"config-file": config}
     settings = load_config(flags, {}).config
