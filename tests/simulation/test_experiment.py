@@ -214,3 +214,13 @@ async def test_an_unschedulable_pod_holds_nothing_and_can_be_released() -> None:
     assert outcome.warnings == (
         "pod default/lost: there is no resource example.com/fpga here; advertised: nvidia.com/gpu",
     )
+
+
+async def test_a_policy_that_is_asked_for_takes_the_place_of_those_by_resource(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    placement = {"resources": [{"name": GPU, "policy": "packed", "cap": 1}]}
+    config.write_text(yaml.safe_dump({"flags": {"migStrategy": "single"}, "placement": placement}), encoding="utf-8")
+    asked = experiment(**{"config-file": str(config)})
+    packed, configured = await asked.run("packed"), await asked.run()
+    assert (packed.policy, len(packed.wholly_free_gpus())) == ("packed", 3)
+    assert (configured.policy, len(configured.wholly_free_gpus())) == ("configured", 1)

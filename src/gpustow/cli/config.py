@@ -104,6 +104,7 @@ def _offer(loaded: LoadedConfig, node_model: str | None) -> tuple[list[dict[str,
     if node_model is None:
         return [], []
     from gpustow.hardware.nodemodel import load_node_model  # noqa: PLC0415 - many checks need no node
+    from gpustow.plugin.placementpolicy import placement_notes  # noqa: PLC0415 - as above
     from gpustow.resources import build_catalog  # noqa: PLC0415 - as above
 
     catalog = build_catalog(load_node_model(node_model).node, loaded.config)
@@ -117,7 +118,7 @@ def _offer(loaded: LoadedConfig, node_model: str | None) -> tuple[list[dict[str,
         }
         for resource in catalog.resources
     ]
-    return offer, catalog.warnings
+    return offer, [*catalog.warnings, *placement_notes(catalog.resources, loaded.config)]
 
 
 def _told(file: str, node_model: str | None, offer: Sequence[dict[str, Any]], warnings: Sequence[str]) -> Iterator[str]:

@@ -78,8 +78,8 @@ def simulate(
         typer.Option(
             "--policy",
             metavar="NAME",
-            help="Takes the place of sharedDevicesAllocationPolicy. Give it again to compare. Where not given: that of "
-            "--config, or without one distributed and packed.",
+            help="Takes the place of the policies in the configuration. Give it again to compare. Where not given: "
+            "those of --config, or without one distributed and packed.",
         ),
     ] = None,
     output: OutputForm = Output.TABLE,

@@ -13,7 +13,7 @@ from gpustow.hardware.links import Links
 from gpustow.hardware.node import Node
 from gpustow.kubelet.devicefeed import device_list
 from gpustow.placement import Inventory, Policy
-from gpustow.plugin.placementpolicy import policy_of, unmatched
+from gpustow.plugin.placementpolicy import placement_notes, policy_of
 from gpustow.resources import build_catalog
 from gpustow.resources.device import Resource
 
@@ -81,5 +81,5 @@ class Offer:
                 advice="Look at the driver with `nvidia-smi -L`, and at migStrategy if the GPUs are in MIG mode.",
             )
         served = tuple(ServedResource.of(resource, node.links, config) for resource in resources)
-        strangers = unmatched([resource.name for resource in resources], config)
+        strangers = placement_notes(resources, config)
         return cls(served, (*node.notes, *catalog.warnings, *strangers))

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from gpustow.config import Config
+from gpustow.config.placement import ResourcePlacement
 from gpustow.placement import Policy
 from gpustow.placement.policy import Rule
+from gpustow.resources.device import Resource
 
 
 def policy_of(resource: str, config: Config) -> Policy:
@@ -16,11 +18,21 @@ def policy_of(resource: str, config: Config) -> Policy:
     return Policy.named(entry.policy or config.shared_devices_allocation_policy, cap=entry.cap, rule=rule)
 
 
-def unmatched(resources: Sequence[str], config: Config) -> tuple[str, ...]:
-    """A note for each resource that the section names and this node does not have; one file serves many nodes."""
-    known = ", ".join(resources)
+def placement_notes(resources: Sequence[Resource], config: Config) -> tuple[str, ...]:
+    """What the operator should know about the section `placement`, a note for each entry that does less than it says.
+
+    An entry may name a resource that this node does not have, since one file serves many kinds of node; and a policy or
+    cap for whole GPUs has no effect, since `aligned` places those.
+    """
+    by_name = {resource.name: resource for resource in resources}
     return tuple(
-        f"placement names {entry.name}, which this node does not have; it has {known}"
-        for entry in config.placement
-        if entry.name not in resources
+        note for entry in config.placement if (note := _note(entry, by_name.get(entry.name), ", ".join(by_name)))
     )
+
+
+def _note(entry: ResourcePlacement, resource: Resource | None, known: str) -> str | None:
+    if resource is None:
+        return f"placement names {entry.name}, which this node does not have; it has {known}"
+    if resource.whole_gpus and entry.policy is not None:
+        return f"placement names a policy for {entry.name}, but whole GPUs are always placed by aligned"
+    return None

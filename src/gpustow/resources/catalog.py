@@ -68,4 +68,5 @@ def _warn_of_clash(resources: Sequence[Resource], config: Config) -> tuple[str, 
     names = ", ".join(resource.name for resource in resources)
     effect = f"a container that asks for more than one of {names} will see the devices of one alone"
     reason = "each names them in the same environment variable"
-    return (f"{effect}, because {reason}: use device list strategy volume-mounts or a CDI one for that",)
+    way_out = "the device list strategies volume-mounts and CDI, which tell them apart, do not act yet"
+    return (f"{effect}, because {reason}; {way_out}",)

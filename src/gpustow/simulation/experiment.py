@@ -22,12 +22,13 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from gpustow.config import LoadedConfig, load_config
+from gpustow.config import Config, LoadedConfig, load_config
 from gpustow.errors import AdmissionError, GpustowError, UsageError
 from gpustow.hardware.nodemodel import NodeModel
 from gpustow.hardware.simulated import SimulatedReader
 from gpustow.kubelet.socketfile import MAX_PATH_BYTES
 from gpustow.plugin import Supervisor
+from gpustow.plugin.placementpolicy import placement_notes
 from gpustow.plugin.timing import Timing
 from gpustow.resources import Catalog, build_catalog
 from gpustow.resources.device import Resource
@@ -37,6 +38,9 @@ from gpustow.simulation.workload import Action, Workload
 
 POLICY_FLAG = "shared-devices-allocation-policy"
 """The flag of the plugin that the policy of a run takes the place of."""
+
+CONFIGURED = "configured"
+"""What stands for the policy where the configuration names policies by resource."""
 
 REGISTRATION_SECONDS = 30.0
 """How long the plugin may take until kubelet knows all of its devices."""
@@ -69,7 +73,14 @@ class Experiment:
 
         Raises ConfigError.
         """
-        return load_config(self.flags if policy is None else {**self.flags, POLICY_FLAG: policy}, {})
+        return self._under(policy, self.flags)
+
+    def _under(self, policy: str | None, flags: Mapping[str, object]) -> LoadedConfig:
+        if policy is None:
+            return load_config(flags, {})
+        loaded = load_config({**flags, POLICY_FLAG: policy}, {})
+        placement = tuple(replace(entry, policy=None, cap=None) for entry in loaded.config.placement)
+        return replace(loaded, config=replace(loaded.config, placement=placement))
 
     async def run(self, policy: str | None = None, progress: Progress = lambda _done, _total: None) -> Outcome:
         """Runs the workload once, and takes everything down again.
@@ -81,6 +92,7 @@ class Experiment:
         loaded = self.config(policy)
         node = SimulatedReader(self.node_model).read()
         catalog = build_catalog(node, loaded.config)
+        notes = (*catalog.warnings, *placement_notes(catalog.resources, loaded.config))
         with tempfile.TemporaryDirectory(prefix="gpustow-", dir=self.parent) as directory:
             _check_length(directory)
             async with EmbeddedKubelet(Path(directory), random=Random(self.seed)) as kubelet:  # noqa: S311 - to be repeated
@@ -94,22 +106,29 @@ class Experiment:
                     await asyncio.wait({running})
                 running.result()
         return Outcome(
-            policy=loaded.config.shared_devices_allocation_policy,
+            policy=_title(loaded.config),
             node=node,
             resources=catalog.resources,
             advertised=story.advertised,
             pods=tuple(story.pods.values()),
-            warnings=(*loaded.warnings, *node.notes, *catalog.warnings, *self.workload.warnings, *story.warnings),
+            warnings=(*loaded.warnings, *node.notes, *notes, *self.workload.warnings, *story.warnings),
         )
 
     def _supervisor(self, policy: str | None, kubelet: EmbeddedKubelet) -> Supervisor:
         flags = {**self.flags, "kubelet-socket": str(kubelet.registration_socket)}
         return Supervisor(
-            lambda: load_config(flags if policy is None else {**flags, POLICY_FLAG: policy}, {}),
+            lambda: self._under(policy, flags),
             lambda _config: SimulatedReader(self.node_model),
             timing=Timing(usage_every=inf, usage_settles=inf),
             random=Random(self.seed),  # noqa: S311 - to be repeated
         )
+
+
+def _title(config: Config) -> str:
+    """What a run is called: its policy, or that the configuration names one for some of the resources."""
+    if any(entry.policy is not None for entry in config.placement):
+        return CONFIGURED
+    return config.shared_devices_allocation_policy
 
 
 def _check_length(directory: str) -> None:
