@@ -44,6 +44,12 @@ def test_a_resource_that_the_node_does_not_have_is_a_note() -> None:
     )
 
 
+def test_whole_gpus_that_must_be_together_are_a_note() -> None:
+    entries = (ResourcePlacement("nvidia.com/gpu", together=True),)
+    (note,) = placement_notes([resource("nvidia.com/gpu")], Config(placement=entries))
+    assert "one can be had at most" in note
+
+
 @pytest.mark.parametrize(("replica", "told"), [(None, 1), (0, 0)])
 def test_a_policy_for_whole_gpus_is_a_note(replica: int | None, told: int) -> None:
     entries = (ResourcePlacement("nvidia.com/gpu", policy="packed"),)
