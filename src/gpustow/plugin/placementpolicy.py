@@ -36,5 +36,5 @@ def _note(entry: ResourcePlacement, resource: Resource | None, known: str) -> st
     if resource.whole_gpus and entry.policy is not None:
         return f"placement names a policy for {entry.name}, but whole GPUs are always placed by aligned"
     if resource.whole_gpus and entry.together:
-        return f"placement requires the devices of {entry.name} together, but they are whole GPUs: one can be had at most"
+        return f"placement requires the devices of {entry.name} together; of whole GPUs one can be had at most"
     return None
