@@ -170,6 +170,22 @@ async def test_a_socket_wiped_before_register_is_bound_anew_before_kubelet_hears
     assert any("deleted before the registration" in reason for reason in recorder.reasons)
 
 
+async def test_a_socket_wiped_during_register_is_bound_anew_without_waiting_for_kubelet(tmp_path: Path) -> None:
+    async def wipe_and_hang(_request: RegisterRequest) -> None:
+        if len(kubelet.requests) == 1:
+            (tmp_path / our_sockets(tmp_path)[0]).unlink()
+            await asyncio.Event().wait()
+
+    recorder = Recorder()
+    plugin = plugin_at(tmp_path, recorder)
+    kubelet = FakeKubelet(tmp_path)
+    kubelet.refusal = wipe_and_hang
+    async with kubelet, running(plugin):
+        await until(lambda: kubelet.live(GPU))
+        assert len(kubelet.requests) == 2
+    assert any("deleted during the registration" in reason for reason in recorder.reasons)
+
+
 async def test_a_kubelet_socket_that_changes_during_register_costs_no_second_registration(tmp_path: Path) -> None:
     async def touch(_request: RegisterRequest) -> None:
         os.utime(kubelet.socket)

@@ -20,10 +20,11 @@ went with it or no stream is there, and both end the round.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from gpustow.errors import KubeletDirectoryError, PluginServerError, RegistrationError, RegistrationRefused
 from gpustow.kubelet.registration import Registration, register
@@ -180,9 +181,22 @@ class ResourcePlugin:
         if not server.intact():
             raise PluginServerError(str(server.path), "the socket was deleted before the registration")
         registration = Registration(self.name, server.path.name, OPTIONS)
-        await register(self._place.socket, registration, seconds=self._timing.register)
+        await self._unless_deleted(server, register(self._place.socket, registration, seconds=self._timing.register))
         self._kubelet = self._look()
         self._move(PluginState.REGISTERED, f"kubelet took the registration of {server.path.name}")
+
+    async def _unless_deleted(self, server: PluginServer, registering: Coroutine[Any, Any, None]) -> None:
+        """Registers, unless our socket is deleted meanwhile: kubelet, just started, would dial it in vain for 10 s."""
+        task = asyncio.create_task(registering)
+        try:
+            while not task.done():
+                await asyncio.wait({task}, timeout=self._timing.poll)
+                if not task.done() and not server.intact():
+                    raise PluginServerError(str(server.path), "the socket was deleted during the registration")
+            task.result()
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
 
     async def _watch(self, server: PluginServer, service: ResourceService) -> str:
         """Returns when the round is over, with the reason."""
