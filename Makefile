@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Nothing but a virtual environment is ever removed, whatever VENV is set to.
 DROP_VENV := test ! -e $(VENV)/pyvenv.cfg || rm -rf $(VENV)
+DEVICE_MANAGER := all
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench proto lock clean
+.PHONY: help setup run test test-devicemanager check format bench bench-devicemanager proto lock clean
 
 help: ## Show the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "gpustow needs Python 3.11 or newer; set PYTHON=..." >&2; exit 1; }
@@ -32,6 +33,10 @@ test: $(READY) ## Run all tests with branch coverage
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
+test-devicemanager: $(READY) ## Run the scenarios on kubelet's own device manager, too (Go and root; DEVICE_MANAGER=1.36,1.37)
+	-@$(BIN)/python -m tests.devicemanager.program
+	@$(BIN)/python -m pytest tests/devicemanager --device-manager=$(DEVICE_MANAGER) $(ARGS)
+
 check: $(READY) ## Lint, format check, types, layers, spelling
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
@@ -45,6 +50,9 @@ format: $(READY) ## Format the code and apply safe fixes
 
 bench: $(READY) ## Measure decisions, the wire, the start and the cost of the daemon
 	@$(BIN)/python -m benchmarks
+
+bench-devicemanager: $(READY) ## Measure admission by kubelet's own device manager (Go and root)
+	@$(BIN)/python -m tests.devicemanager.latency
 
 proto: $(READY) ## Regenerate the protocol code from proto/
 	@$(BIN)/python proto/generate.py

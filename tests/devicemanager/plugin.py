@@ -144,7 +144,8 @@ class Plugin:
         """Ends the daemon."""
         self.supervisor.stop()
         assert self._task is not None
-        await self._task
+        async with asyncio.timeout(10):
+            await self._task
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -156,8 +157,11 @@ class Plugin:
             await self.stop()
 
     async def settled(self) -> None:
-        """Waits until kubelet has exactly the devices that the daemon has."""
-        await until(self._is_settled)
+        """Waits until kubelet has exactly the devices that the daemon has.
+
+        If kubelet wipes our socket between our look at it and Register, it dials for 10 seconds before we try again.
+        """
+        await until(self._is_settled, seconds=40)
 
     def _is_settled(self) -> bool:
         have = {name: amount for name, amount in self._kubelet.allocatable().items() if amount}

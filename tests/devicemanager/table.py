@@ -7,6 +7,14 @@ import pytest
 from tests.devicemanager.backend import Backend
 from tests.devicemanager.program import PROGRAMS
 
+_WRITTEN = {
+    "kubelets": "kubelet's",
+    "gpu": "GPU",
+    "gpus": "GPUs",
+    "mig": "MIG",
+    "numa": "NUMA",
+    "podresources": "PodResources",
+}
 COLUMNS = (Backend(embedded=True), *map(Backend, PROGRAMS))
 
 
@@ -39,10 +47,10 @@ class Table:
 
     def lines(self) -> list[str]:
         """The table, scenarios of one file together."""
-        heads = ["scenario", *(backend.title for backend in COLUMNS)]
+        heads = ["about", "scenario", *(backend.title for backend in COLUMNS)]
         rows = [
-            [scenario, *(_cell(self._outcomes[module, scenario].get(backend, set())) for backend in COLUMNS)]
-            for module, scenario in sorted(self._outcomes)
+            [*row, *(_cell(self._outcomes[row].get(backend, set())) for backend in COLUMNS)]
+            for row in sorted(self._outcomes)
         ]
         return [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows)]
 
@@ -52,10 +60,15 @@ def _place(item: pytest.Item) -> tuple[tuple[str, str], Backend] | None:
     if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
         return None
     backend = item.callspec.params.get("backend")
-    if not isinstance(backend, Backend):
+    if not isinstance(backend, Backend) or item.path.stem == "test_demonstration":
         return None
-    scenario = item.originalname.removeprefix("test_").replace("_", " ")
-    return (item.path.stem, scenario), backend
+    return (_words(item.path.stem), _words(item.originalname)), backend
+
+
+def _words(name: str) -> str:
+    """What the name of a test or of its file says."""
+    words = name.removeprefix("test_").split("_")
+    return " ".join(_WRITTEN.get(word, word) for word in words)
 
 
 def _cell(outcomes: set[str]) -> str:

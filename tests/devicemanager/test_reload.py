@@ -9,7 +9,7 @@ import pytest
 from gpustow.simulation.kubelet import KubeletPanicError, TopologySettings
 from tests.devicemanager.backend import Backend
 from tests.devicemanager.conversation import EndedError
-from tests.devicemanager.plugin import GPU, node_of, sharing
+from tests.devicemanager.plugin import GPU, Plugin, node_of, sharing
 from tests.devicemanager.scene import scene
 from tests.kubelet.fakekubelet import until
 from tests.plugin import samples
@@ -89,9 +89,14 @@ async def test_another_mig_layout_is_another_list(backend: Backend, directory: P
         assert at.kubelet.capacity() == at.kubelet.allocatable() == {GPU: 12}
 
 
-async def test_a_node_that_gets_its_gpus_late_is_served_when_they_come(backend: Backend, directory: Path) -> None:
-    async with scene(backend, directory, "t4-4", fail_on_init_error="false") as at:
-        await at.kubelet.restart()
-        at.plugin.reader.answer = node_of("hgx-h100")
-        await at.plugin.reload()
-        assert at.kubelet.capacity() == {GPU: 8}
+async def test_a_daemon_that_finds_no_gpu_looks_again_until_there_are_some(backend: Backend, directory: Path) -> None:
+    kubelet = backend.kubelet(directory)
+    plugin = Plugin(kubelet, samples.node(), fail_on_init_error="false")
+    async with kubelet:
+        starting = asyncio.create_task(plugin.start())
+        await until(lambda: "has no devices to serve" in str(plugin.supervisor.not_ready))
+        assert kubelet.capacity() == {}
+        plugin.reader.answer = node_of("t4-4")
+        await starting
+        assert kubelet.capacity() == {GPU: 4}
+        await plugin.stop()
