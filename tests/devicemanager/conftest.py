@@ -7,6 +7,7 @@ test-devicemanager` does that. A plain `pytest` needs no Go and runs on the embe
 
 import tempfile
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -85,14 +86,21 @@ def device_manager(request: pytest.FixtureRequest) -> Backend:
 
 def _to_be_had(request: pytest.FixtureRequest) -> Backend:
     asked: Backend = request.param
-    if not asked.embedded:
-        if (reason := missing()) is not None:
-            pytest.skip(f"no device manager: {reason}")
-        try:
-            PROGRAMS[asked.version].build()
-        except ProgramUnavailableError as error:
-            pytest.skip(f"no device manager: {error}")
+    if not asked.embedded and (reason := _lacking(asked.version)) is not None:
+        pytest.skip(f"no device manager: {reason}")
     return asked
+
+
+@cache
+def _lacking(version: str) -> str | None:
+    """Why there is no device manager of this version; it is built if need be."""
+    if (reason := missing()) is not None:
+        return reason
+    try:
+        PROGRAMS[version].build()
+    except ProgramUnavailableError as error:
+        return str(error)
+    return None
 
 
 @pytest.fixture
