@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpustow.simulation.kubelet.answer import Conflict, ContainerAnswer, DeviceNode, Mount, merge
+from gpustow.injection import DeviceNode, Mount
+from gpustow.simulation.kubelet.answer import Conflict, ContainerAnswer, merge
 
 WORD = st.text("abc/", max_size=3)
 ANSWERS = st.builds(

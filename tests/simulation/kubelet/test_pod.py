@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpustow.errors import UsageError
-from gpustow.simulation.kubelet.answer import Conflict, ContainerAnswer, DeviceNode, Mount
+from gpustow.injection import DeviceNode, Mount
+from gpustow.simulation.kubelet.answer import Conflict, ContainerAnswer
 from gpustow.simulation.kubelet.pod import AdmittedContainer, AdmittedPod, Container, Pod, effective_limits
 from tests.simulation.kubelet.core import THING
 

@@ -12,8 +12,9 @@ What is imitated, from which version, and what is left out: docs/embedded-kubele
 """
 
 from gpustow.errors import AdmissionError, KubeletDirectoryError, UsageError
+from gpustow.injection import DeviceNode, Mount
 from gpustow.simulation.kubelet.admission import HintProvider
-from gpustow.simulation.kubelet.answer import Conflict, ContainerAnswer, DeviceNode, Mount
+from gpustow.simulation.kubelet.answer import Conflict, ContainerAnswer
 from gpustow.simulation.kubelet.behaviour import Behaviour, Connections
 from gpustow.simulation.kubelet.embedded import EmbeddedKubelet
 from gpustow.simulation.kubelet.endpoint import EndpointError, PluginOptions

@@ -8,25 +8,8 @@ log line; which resource comes first is arbitrary. CDI names are made unique, no
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from gpustow.injection import DeviceNode, Mount
 from gpustow.kubelet.protocol import deviceplugin_v1beta1_pb2 as wire
-
-
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """A bind mount from the host into the container."""
-
-    container_path: str
-    host_path: str
-    read_only: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceNode:
-    """A device node in the container; `permissions` are letters out of r, w and m."""
-
-    container_path: str
-    host_path: str
-    permissions: str = "rw"
 
 
 @dataclass(frozen=True, slots=True)

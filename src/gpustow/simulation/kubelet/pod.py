@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gpustow.errors import UsageError
-from gpustow.simulation.kubelet.answer import Conflict, ContainerAnswer, DeviceNode, Mount
+from gpustow.injection import DeviceNode, Mount
+from gpustow.simulation.kubelet.answer import Conflict, ContainerAnswer
 
 
 @dataclass(frozen=True, slots=True)
