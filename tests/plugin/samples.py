@@ -13,6 +13,7 @@ from gpustow.hardware.node import Gpu, Node, NodeReader, Platform
 from gpustow.kubelet.devicefeed import device_list
 from gpustow.placement import Inventory
 from gpustow.plugin.observer import PluginObserver, PluginState, SilentObserver
+from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import Offer, ServedResource
 from gpustow.plugin.resource import Surroundings
 from gpustow.plugin.timing import Timing
@@ -138,7 +139,8 @@ class Recorder(SilentObserver):
 
 
 def surroundings(observer: PluginObserver | None = None, timing: Timing = SHORT) -> Surroundings:
-    return Surroundings(timing, random(), time.monotonic, observer or SilentObserver())
+    usage = NodeUsage(timing, time.monotonic)
+    return Surroundings(timing, random(), time.monotonic, observer or SilentObserver(), usage)
 
 
 def random() -> Random:

@@ -28,7 +28,7 @@ from tests.plugin.samples import GPU, Recorder, config, gpu, node, served, with_
 async def serving(
     directory: Path, resource: ServedResource, recorder: Recorder | None = None
 ) -> AsyncIterator[tuple[ResourceService, DevicePluginCalls]]:
-    service = ResourceService(resource, recorder or Recorder(), lambda: None)
+    service = ResourceService(resource, recorder or Recorder(), lambda: None, NodeUsage(Timing(), lambda: 0.0))
     server = PluginServer(service, directory / "s")
     await server.start()
     async with unix_channel(directory / "s") as channel:
@@ -199,7 +199,7 @@ async def test_a_long_list_of_devices_is_cut_in_the_log(tmp_path: Path, caplog: 
     st.integers(-3, 5),
 )
 def test_whatever_kubelet_asks_the_answer_is_fit_or_empty(available: list[str], must: list[str], size: int) -> None:
-    service = ResourceService(served(3), Recorder(), lambda: None)
+    service = ResourceService(served(3), Recorder(), lambda: None, NodeUsage(Timing(), lambda: 0.0))
     asked = protocol.ContainerPreferredAllocationRequest(
         available_deviceIDs=available, must_include_deviceIDs=must, allocation_size=size
     )

@@ -43,13 +43,13 @@ _EMPTY_LIST = b""
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all plugins of a daemon share. `clock` gives seconds that only go up. `usage` None: nobody keeps it."""
+    """What all plugins of a daemon share. `clock` gives seconds that only go up."""
 
     timing: Timing
     random: Random
     clock: Callable[[], float]
     observer: PluginObserver
-    usage: NodeUsage | None = None
+    usage: NodeUsage
 
 
 class ResourcePlugin:

@@ -48,7 +48,7 @@ class ResourceService:
         served: ServedResource,
         observer: PluginObserver,
         on_stream: Callable[[], None],
-        usage: NodeUsage | None = None,
+        usage: NodeUsage,
     ) -> None:
         self.feed = DeviceFeed(served.device_list, on_stream)
         self._served = served
@@ -116,8 +116,6 @@ class ResourceService:
 
     def _in_use(self, available: Sequence[str]) -> Occupancy:
         """What is in use beside what kubelet offers."""
-        if self._usage is None:
-            return Occupancy()
         numa_nodes = len(self._served.inventory.numa_groups)
         return self._usage.asked(self._served.resource, available, numa_nodes=numa_nodes)
 
@@ -141,8 +139,7 @@ class ResourceService:
             self._observer.allocation_failed(name, error)
             await context.abort(grpc.StatusCode.INTERNAL, f"Allocate of {name} failed: {error}")
         for ids in containers:
-            if self._usage is not None:
-                self._usage.allocated(served.resource, ids)
+            self._usage.allocated(served.resource, ids)
             log.info("%s: allocates %s", name, _listed(ids))
             self._observer.allocated(name, ids)
         return protocol.AllocateResponse(container_responses=responses)
