@@ -2,10 +2,9 @@
 
 A command is a module here with the function `register(app)`, which adds it to an application. Where it takes words that
 the command library does not, it has `prepare(words)` as well, which brings those after its name into the form that is
-understood. Only the module of the command that is asked for
-is imported, so that the daemon starts without what draws tables and simulates. Data goes to stdout, talk to stderr. An
-error of ours ends the command with its text on stderr and its exit code; anything else is a fault of ours and ends it
-with a traceback and 1.
+understood. Only the module of the command that is asked for is imported, so that the daemon starts without what draws
+tables and simulates. Data goes to stdout, talk to stderr. An error of ours ends the command with its text on stderr and
+its exit code; anything else is a fault of ours and ends it with a traceback and 1.
 """
 
 import sys

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from gpustow.cli.nodepicture import columns
-from gpustow.cli.options import HELP_FLAGS, NodeModelName, Output, OutputForm, SystemRoot
+from gpustow.cli.options import HELP_FLAGS, ConfigFileName, NodeModelName, Output, OutputForm, SystemRoot
 from gpustow.cli.question import Question, Questioned, answer_data
 from gpustow.cli.reader import reader_maker
 from gpustow.config import Config, load_config
@@ -58,14 +58,7 @@ def explain(
     *,
     node_model: NodeModelName = None,
     system_root: SystemRoot = "/",
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="The plugin's configuration file, v1. Where not given: its defaults, with MIG devices served.",
-        ),
-    ] = None,
+    config: ConfigFileName = None,
     resource: Annotated[
         str | None, typer.Option("--resource", metavar="NAME", help="The resource asked for, if there are several.")
     ] = None,

@@ -63,6 +63,15 @@ NodeModelName = Annotated[
     ),
 ]
 
+ConfigFileName = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The plugin's configuration file, v1. Where not given: its defaults, with MIG devices served.",
+    ),
+]
+
 SystemRoot = Annotated[
     str,
     typer.Option(

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
-from gpustow.cli.options import HELP_FLAGS, LogFormatName, LogLevelName, Output, OutputForm
+from gpustow.cli.options import HELP_FLAGS, ConfigFileName, LogFormatName, LogLevelName, Output, OutputForm
 from gpustow.cli.standardoutput import write_out
 from gpustow.config import load_config
 from gpustow.config.strategies import SHARED_POLICIES
@@ -62,14 +62,7 @@ def simulate(
             help="The node: the name of a shipped node model (gpustow models lists them), or a file.",
         ),
     ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="The plugin's configuration file, v1. Where not given: its defaults, with MIG devices served.",
-        ),
-    ] = None,
+    config: ConfigFileName = None,
     pods: Annotated[
         str | None, typer.Option("--pods", metavar="FILE", help="The workload: which pods come, and which go again.")
     ] = None,

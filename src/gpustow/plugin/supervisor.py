@@ -1,11 +1,11 @@
 """The life of the daemon: read the configuration and the node, run one plugin a resource, reload, stop.
 
 What is new is built and checked beside what runs: a reload that fails in any way leaves the old running, and the daemon
-not ready until a reload works, since what it does is not what it was told to. A reload that works
-touches only what it changes: a resource that stays keeps its server and its registration, gets its new devices and
-settings in place, and kubelet hears of it only if the list of devices differs. One that goes and comes back within a
-moment waits, because kubelet 1.36 and older would take the end of the old stream for that of the new one. Reloads that
-are asked for while one is under way become one more.
+not ready until a reload works, since what it does is not what it was told to. A reload that works touches only what it
+changes: a resource that stays keeps its server and its registration, gets its new devices and settings in place, and
+kubelet hears of it only if the list of devices differs. One that goes and comes back within a moment waits, because
+kubelet 1.36 and older would take the end of the old stream for that of the new one. Reloads that are asked for while
+one is under way become one more.
 
 Without devices, or with a driver that cannot be read, the daemon ends if the operator asked for that (failOnInitError);
 else it stays, not ready, and looks again from time to time.

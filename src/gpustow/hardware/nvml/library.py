@@ -28,7 +28,6 @@ _FOLDERS = (
     "lib/aarch64-linux-gnu",
 )
 
-UNINITIALIZED = 1
 INVALID_ARGUMENT = 2
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
