@@ -12,6 +12,7 @@ The tree; the number is the exit code of a command that ends with the error:
     ├── NoDevicesError              6   there are no devices to serve
     ├── KubeletDirectoryError       7   kubelet's directory is missing or not writable
     ├── CheckFailed                 8   a check found problems
+    ├── CdiSpecError                1   a CDI specification breaks the rules of CDI
     ├── InfeasibleRequest           1   placement: more asked for than offered, or a device that is not offered
     ├── AllocationRefused           1   Allocate: unknown devices, or a sharing rule is broken
     ├── RegistrationError           1   kubelet did not take the registration; trying again may help
@@ -96,6 +97,12 @@ class WorkloadError(InputFileError):
     """A workload file is refused."""
 
     what = "workload"
+
+
+class CdiSpecError(_FileError):
+    """A CDI specification, or a name in one, breaks the rules of CDI; `source` is its kind or its file."""
+
+    what = "CDI specification"
 
 
 class HardwareError(GpustowError):
