@@ -20,11 +20,12 @@ import typer
 from gpustow.cli.arguments import rewrite
 from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
 from gpustow.cli.options import HELP_FLAGS, PLUGIN_OPTIONS, own_flags
-from gpustow.cli.reader import reader_maker
+from gpustow.cli.reader import host_reader, reader_maker
 from gpustow.cli.settingflags import SETTING_FLAGS, given_settings, keyword, setting_parameters
 from gpustow.config import Config, load_config
 from gpustow.errors import GpustowError
-from gpustow.hardware.node import NodeReader
+from gpustow.hardware.node import NodeReader, Platform
+from gpustow.injection.hostdevices import HostDevices
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +64,8 @@ def _command() -> Any:
 
     def command(**given: Any) -> None:
         readers = partial(reader_maker, given["node_model"], os.environ, given["system_root"])
-        serve(given_settings(given), readers, given["log_format"], given["log_level"])
+        hosts = partial(host_reader, given["node_model"])
+        serve(given_settings(given), readers, hosts, given["log_format"], given["log_level"])
 
     parameters = [
         *setting_parameters(),
@@ -76,6 +78,7 @@ def _command() -> Any:
 def serve(
     flags: dict[str, object],
     readers: Callable[[], Callable[[Config], NodeReader]],
+    hosts: Callable[[], Callable[[Config, Platform], HostDevices]],
     log_format: LogFormat,
     log_level: LogLevel,
 ) -> None:
@@ -83,7 +86,7 @@ def serve(
 
     The exit code is that of the error; for a fault of ours it is 1, and the line has the traceback.
 
-    `readers` gives what makes the reader for a configuration.
+    `readers` gives what makes the reader for a configuration, `hosts` what reads the rest of the node.
     """
     set_up_logs(log_format, log_level)
     try:
@@ -92,7 +95,7 @@ def serve(
         from gpustow.plugin import Supervisor  # noqa: PLC0415 - see above
         from gpustow.plugin.signals import run_with_signals  # noqa: PLC0415 - see above
 
-        supervisor = Supervisor(lambda: load_config(flags, os.environ), make_reader)
+        supervisor = Supervisor(lambda: load_config(flags, os.environ), make_reader, read_host=hosts())
         gc.freeze()  # what the imports made stays: to look through it for garbage takes 20 ms, in some call of kubelet
         asyncio.run(run_with_signals(supervisor))
     except GpustowError as error:

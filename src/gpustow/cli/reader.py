@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from gpustow.config import Config
-from gpustow.hardware.node import NodeReader
+from gpustow.hardware.node import NodeReader, Platform
+from gpustow.injection.hostdevices import HostDevices
 
 
 def reader_maker(
@@ -26,6 +27,13 @@ def reader_maker(
     name = environ.get("NODE_NAME") or platform.node()
     machine = cache(lambda strategy, driver_root: _machine(name, strategy, driver_root, system_root))
     return lambda config: machine(config.device_discovery_strategy.value, config.driver_root_ctr_path)
+
+
+def host_reader(node_model: str | None) -> Callable[[Config, Platform], HostDevices]:
+    """What reads which device nodes a node has beside those of its GPUs: a simulated one, or this machine."""
+    from gpustow.plugin.hostreading import machine_host, simulated_host  # noqa: PLC0415 - after the signals are ours
+
+    return machine_host if node_model is None else simulated_host
 
 
 def _simulated(node_model: str) -> NodeReader:

@@ -20,6 +20,10 @@ class DeviceListStrategy(Enum):
     CDI_CRI = "cdi-cri"
 
 
+CDI_STRATEGIES = (DeviceListStrategy.CDI_ANNOTATIONS, DeviceListStrategy.CDI_CRI)
+"""Those that name CDI devices, and leave the rest to the specifications of these."""
+
+
 class DeviceIdStrategy(Enum):
     """By what a device is named to the container runtime."""
 

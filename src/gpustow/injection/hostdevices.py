@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpustow.config import Config, DeviceListStrategy
+from gpustow.config import Config
+from gpustow.config.strategies import CDI_STRATEGIES
 from gpustow.errors import HardwareError
 from gpustow.hardware.node import Platform
 
@@ -26,8 +27,6 @@ CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "
 _GDRCOPY = ("/dev/gdrdrv",)
 _GDS = ("/dev/nvidia-fs*",)
 _MOFED = ("/dev/infiniband/uverbs*", "/dev/infiniband/rdma_cm")
-
-_CDI = frozenset({DeviceListStrategy.CDI_ANNOTATIONS, DeviceListStrategy.CDI_CRI})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,10 @@ class HostDevices:
     gds: tuple[str, ...] = ()
     mofed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+NO_HOST_DEVICES = HostDevices()
+"""Those of a node that has none."""
 
 
 def imex_channel_path(channel: int) -> str:
@@ -116,7 +119,7 @@ def _extras(config: Config) -> dict[str, tuple[str, ...]]:
 
 def _named(config: Config) -> bool:
     """Whether we name device nodes ourselves; where we do not, the container runtime finds them."""
-    return config.pass_device_specs or not _CDI.isdisjoint(config.device_list_strategies)
+    return config.pass_device_specs or any(each in CDI_STRATEGIES for each in config.device_list_strategies)
 
 
 class _Search:

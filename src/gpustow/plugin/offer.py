@@ -11,6 +11,7 @@ from gpustow.config import Config
 from gpustow.errors import NoDevicesError
 from gpustow.hardware.links import Links
 from gpustow.hardware.node import Node
+from gpustow.injection.hostdevices import NO_HOST_DEVICES, HostDevices
 from gpustow.kubelet.devicefeed import device_list
 from gpustow.placement import Inventory, Policy
 from gpustow.plugin.placementpolicy import placement_notes, policy_of
@@ -20,23 +21,30 @@ from gpustow.resources.device import Resource
 
 @dataclass(frozen=True, slots=True)
 class ServedResource:
-    """One resource, with what its handlers need: `device_list` is the serialised ListAndWatchResponse."""
+    """One resource, with what its handlers need.
+
+    `device_list` is the serialised ListAndWatchResponse, `host` what the node has beside its GPUs.
+    """
 
     resource: Resource
     config: Config
     policy: Policy
     inventory: Inventory
     device_list: bytes
+    host: HostDevices = NO_HOST_DEVICES
 
     @classmethod
-    def of(cls, resource: Resource, links: Links, config: Config) -> "ServedResource":
-        """The resource of a node with these links."""
+    def of(
+        cls, resource: Resource, links: Links, config: Config, host: HostDevices = NO_HOST_DEVICES
+    ) -> "ServedResource":
+        """The resource of a node with these links and host devices."""
         return cls(
             resource=resource,
             config=config,
             policy=policy_of(resource.name, config),
             inventory=Inventory.of(resource.devices, links),
             device_list=device_list(resource.devices),
+            host=host,
         )
 
 
@@ -68,8 +76,8 @@ class Offer:
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, node: Node, config: Config) -> "Offer":
-        """What `config` makes of `node`.
+    def of(cls, node: Node, config: Config, host: HostDevices = NO_HOST_DEVICES) -> "Offer":
+        """What `config` makes of `node`, which has `host` beside its GPUs.
 
         Raises ConfigError if they do not go together, HardwareError, and NoDevicesError if nothing is left to serve.
         """
@@ -80,6 +88,6 @@ class Offer:
                 f"node {node.name} has no devices to serve ({len(node.gpus)} GPUs were found)",
                 advice="Look at the driver with `nvidia-smi -L`, and at migStrategy if the GPUs are in MIG mode.",
             )
-        served = tuple(ServedResource.of(resource, node.links, config) for resource in resources)
+        served = tuple(ServedResource.of(resource, node.links, config, host) for resource in resources)
         strangers = placement_notes(resources, config)
-        return cls(served, (*node.notes, *catalog.warnings, *strangers))
+        return cls(served, (*node.notes, *host.notes, *catalog.warnings, *strangers))

@@ -35,6 +35,7 @@ from gpustow.hardware.node import NodeReader
 from gpustow.kubelet.podresources import HeldDevice, PodResources, pod_resources_socket
 from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY, check_directory, remove_stale_sockets
 from gpustow.plugin.blocking import in_thread
+from gpustow.plugin.hostreading import HostReader, simulated_host
 from gpustow.plugin.observer import GuardedObserver, PluginObserver, PluginState, SilentObserver
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, Offer
@@ -48,7 +49,8 @@ log = logging.getLogger(__name__)
 class Supervisor:
     """The daemon. `run` it in a task; `reload` and `stop` may be called at any time from the event loop's thread.
 
-    `load_config` reads the configuration anew each time, `make_reader` gives the reader that it asks for; both may
+    `load_config` reads the configuration anew each time, `make_reader` gives the reader that it asks for, and
+    `read_host` finds what the node has beside its GPUs (where it is not given, the node is a simulated one); all may
     block and are called in a thread. `default_directory` is where the sockets lie if there is no kubelet to register
     with.
     """
@@ -58,6 +60,7 @@ class Supervisor:
         load_config: Callable[[], LoadedConfig],
         make_reader: Callable[[Config], NodeReader],
         *,
+        read_host: HostReader = simulated_host,
         default_directory: Path = DEFAULT_DIRECTORY,
         timing: Timing | None = None,
         random: Random | None = None,
@@ -66,6 +69,7 @@ class Supervisor:
     ) -> None:
         self._load_config = load_config
         self._make_reader = make_reader
+        self._read_host = read_host
         self._default_directory = default_directory
         self._timing = timing or Timing()
         self._usage = NodeUsage(self._timing, clock)
@@ -162,7 +166,8 @@ class Supervisor:
 
     async def _offer(self, config: Config) -> Offer:
         def build() -> Offer:
-            return Offer.of(self._make_reader(config).read(), config)
+            node = self._make_reader(config).read()
+            return Offer.of(node, config, self._read_host(config, node.platform))
 
         return await in_thread(build, name="read node")
 
