@@ -146,7 +146,7 @@ def test_everything_about_a_gpu_can_be_given() -> None:
     assert (device.uuid, device.start, device.gpu_instance, device.compute_instance) == ("MIG-mine", 2, 4, 3)
     assert (device.memory_bytes, device.device_paths) == (4999 << 20, ("/dev/a", "/dev/b"))
     assert device.profile.name == "1c.2g.5gb+gfx"
-    assert (device.profile.profile_id, device.profile.nvml_profile, device.profile.multiprocessors) == (5, 11, 9)
+    assert (device.profile.profile_id, device.profile.nvml_profile, device.profile.multiprocessors) == (5, 11, 4)
 
 
 def test_values_go_to_the_gpus_of_a_group_one_for_all_or_one_for_each() -> None:

@@ -9,6 +9,7 @@ One fact a line; `G` is an NVML index, numbers are decimal unless said otherwise
     gpu G fabric STATE STATUS CLIQUE CLUSTER    the cluster's UUID as 32 hexadecimal digits
     gpu G profile NUMBER ID SLICES COUNT SM MIB WIDTH START,START,... NAME
     gpu G migdevice INDEX UUID INSTANCE COMPUTE PROFILE COMPUTE_SLICES START BYTES
+    gpu G engines INDEX COPY DECODER ENCODER JPEG OFA       of a MIG device
     gpu G link NUMBER ACTIVE REMOTE_TYPE REMOTE_BUS | gpu G level OTHER LEVEL      -1: not supported
     fail CALL G FROM CODE                 from the FROMth call on; G -1: whatever the GPU; CALL *: any call
     hang CALL G FROM SECONDS
@@ -16,6 +17,7 @@ One fact a line; `G` is an NVML index, numbers are decimal unless said otherwise
 """
 
 from collections.abc import Iterator
+from dataclasses import astuple
 
 from gpustow.hardware.gpumodels import GPU_MODELS, PCI_VENDOR_NVIDIA
 from gpustow.hardware.mig import MigProfile
@@ -73,6 +75,9 @@ def _gpu_lines(gpu: Gpu) -> Iterator[str]:
             f"gpu {gpu.index} migdevice {device.index} {device.uuid} {device.gpu_instance} {device.compute_instance} "
             f"{device.profile.nvml_profile} {device.profile.compute_slices} {device.start} {device.memory_bytes}"
         )
+        if device.engines is not None:
+            engines = " ".join(str(count) for count in astuple(device.engines))
+            yield f"gpu {gpu.index} engines {device.index} {engines}"
 
 
 def _profile_facts(profile: MigProfile) -> str:

@@ -57,8 +57,25 @@ class MigProfile:
 
 
 @dataclass(frozen=True, slots=True)
+class MigEngines:
+    """How many engines beside multiprocessors the GPU instance of a MIG device has; its compute instances share them.
+
+    `ofa` are optical flow accelerators.
+    """
+
+    copy: int = 0
+    decoder: int = 0
+    encoder: int = 0
+    jpeg: int = 0
+    ofa: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class MigDevice:
-    """One MIG device of a GPU. `index` counts within its parent; `start` is its first memory slice, where known."""
+    """One MIG device of a GPU. `index` counts within its parent; `start` is its first memory slice, where known.
+
+    `engines` is None where neither NVML nor a table tells.
+    """
 
     index: int
     uuid: str
@@ -68,3 +85,4 @@ class MigDevice:
     memory_bytes: int
     device_paths: tuple[str, ...]
     start: int | None = None
+    engines: MigEngines | None = None

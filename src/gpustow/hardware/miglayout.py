@@ -17,6 +17,7 @@ from fractions import Fraction
 from uuid import UUID, uuid5
 
 from gpustow.hardware.mig import MigDevice, MigProfile
+from gpustow.hardware.migengines import known_engines
 from gpustow.hardware.systemfiles import capability_path
 
 _NAME = re.compile(r"(?:(?P<compute>[1-9])c\.)?(?P<instance>[1-9]g\.\d+gb(?:[+-][a-z]+(?:\.[a-z]+)*)?)")
@@ -44,13 +45,14 @@ class LayoutError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a layout needs to know about the card: `uuid` and `minor` number of the GPU, and how it can be cut."""
+    """What a layout needs to know about the card: what GPU it is, and how it can be cut."""
 
     uuid: str
     minor: int
     profiles: tuple[MigProfile, ...]
     memory_slices: int
     paths: tuple[str, ...]
+    model: str = ""
 
     @property
     def gpu_slices(self) -> int:
@@ -213,10 +215,18 @@ def _device(card: Card, instance: _Instance, start: int, part: tuple[int, int, i
     return MigDevice(
         index=index,
         uuid=entry.uuid or f"MIG-{uuid5(UUID_SPACE, made_from)}",
-        profile=replace(instance.profile, compute_slices=slices),
+        profile=_part(instance.profile, slices),
         gpu_instance=gpu_instance,
         compute_instance=compute,
         memory_bytes=memory,
         device_paths=entry.device_paths or (*card.paths, *map(capability_path, minors)),
         start=start,
+        engines=known_engines(card.model, instance.profile),
     )
+
+
+def _part(profile: MigProfile, slices: int) -> MigProfile:
+    """The profile of a compute instance that has so many slices of a GPU instance."""
+    whole = profile.multiprocessors
+    multiprocessors = None if whole is None else whole * slices // profile.gpu_slices
+    return replace(profile, compute_slices=slices, multiprocessors=multiprocessors)

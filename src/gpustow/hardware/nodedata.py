@@ -1,6 +1,7 @@
 """A node as plain data, for JSON: the names of the value types, units in the names, enumerations as words."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from gpustow.hardware.links import Links
@@ -68,6 +69,7 @@ def _device(device: MigDevice) -> Mapping[str, Any]:
         "start": device.start,
         "memory_slices": device.profile.memory_slices,
         "memory_bytes": device.memory_bytes,
+        "engines": None if device.engines is None else asdict(device.engines),
         "device_paths": list(device.device_paths),
     }
 

@@ -175,7 +175,7 @@ class _Resolver:
                 mig_profiles=profiles,
                 fabric=None if group.fabric is None else FabricIdentity(group.fabric.cluster_uuid, group.fabric.clique),
             )
-            self._cards[index] = Card(gpu.uuid, gpu.minor, profiles, gpu.memory_slices, gpu.device_paths)
+            self._cards[index] = Card(gpu.uuid, gpu.minor, profiles, gpu.memory_slices, gpu.device_paths, gpu.model)
             section = mig[offset]
             if section is not None:
                 where = f"{path}.mig" if group.mig is not None and len(group.mig) == 1 else f"{path}.mig[{offset}]"

@@ -5,6 +5,7 @@ import pytest
 
 from gpustow.errors import HardwareError
 from gpustow.hardware.links import Link, PcieLevel
+from gpustow.hardware.mig import MigEngines
 from gpustow.hardware.node import Node, Platform
 from gpustow.hardware.nodemodel import NodeModel, load_node_model, parse_node_model, shipped_models
 from tests.hardware.profiletable import BOARDS
@@ -33,6 +34,22 @@ def _model(gpus: str, more: str = "") -> NodeModel:
 
 def _without_notes(node: Node) -> Node:
     return replace(node, notes=())
+
+
+def _with_engines(node: Node) -> Node:
+    """The node as the library tells it: the engines of boards that are in no table of ours are none there."""
+    return replace(
+        node,
+        gpus=tuple(
+            replace(
+                gpu,
+                mig_devices=tuple(
+                    replace(device, engines=device.engines or MigEngines()) for device in gpu.mig_devices
+                ),
+            )
+            for gpu in node.gpus
+        ),
+    )
 
 
 @pytest.mark.parametrize("name", NVML_MODELS)
@@ -64,7 +81,7 @@ def test_every_board_is_read_with_the_names_and_places_of_its_mig_profiles(
         )
         for profile in node.gpus[0].mig_profiles
     } == set(BOARDS[board])
-    assert node == model.node
+    assert node == _with_engines(model.node)
 
 
 @pytest.mark.parametrize("board", BOARDS)
@@ -76,7 +93,7 @@ def test_every_profile_that_a_board_can_be_cut_into_is_read_back_as_a_device(
         machine.driver.show(model)
         (device,) = machine.read().gpus[0].mig_devices
         assert device.profile.name == name
-        assert device == model.node.gpus[0].mig_devices[0]
+        assert device == _with_engines(model.node).gpus[0].mig_devices[0]
 
 
 @pytest.mark.parametrize("layout", ["1c.3g.20gb, 2c.3g.20gb", "1c.4g.20gb, 1g.5gb+me"])

@@ -53,7 +53,7 @@ _Static_assert(sizeof(gpu_instance_info) == 24 && sizeof(compute_instance_info) 
 _Static_assert(sizeof(event_data) == 32 && sizeof(fabric_info_v2) == 0x24 && sizeof(fabric_info_v3) == 0x28, "nvml.h");
 
 struct profile { int known; u32 id, slices, count, sm, width, starts; u64 mib; u32 start[MOST_STARTS]; char name[96]; };
-struct mig { int known; u32 instance, compute, profile, compute_slices, start; u64 memory; char uuid[96]; };
+struct mig { int known; u32 instance, compute, profile, compute_slices, start, engines[5]; u64 memory; char uuid[96]; };
 struct link { int known; u32 active, remote_type; char bus[32]; };
 struct gpu {
     int lost, mig_mode, has_memory, has_capability, has_fabric;

@@ -36,6 +36,13 @@ static void read_mig(struct gpu *gpu, char *rest) {
         gpu->migs[number] = mig;
 }
 
+static void read_engines(struct gpu *gpu, char *rest) {
+    u32 number, engines[5];
+    if (sscanf(rest, "%u %u %u %u %u %u", &number, &engines[0], &engines[1], &engines[2], &engines[3], &engines[4]) == 6
+        && number < MOST_MIG)
+        memcpy(gpu->migs[number].engines, engines, sizeof engines);
+}
+
 static void read_link(struct gpu *gpu, char *rest) {
     u32 number;
     struct link link = {.known = 1};
@@ -78,6 +85,7 @@ static void read_gpu_line(char *text) {
     else if (!strcmp(key, "fabric")) read_fabric(gpu, rest);
     else if (!strcmp(key, "profile")) read_profile(gpu, rest);
     else if (!strcmp(key, "migdevice")) read_mig(gpu, rest);
+    else if (!strcmp(key, "engines")) read_engines(gpu, rest);
     else if (!strcmp(key, "link")) read_link(gpu, rest);
     else if (!strcmp(key, "level")) {
         int other, level;

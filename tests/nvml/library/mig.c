@@ -59,6 +59,11 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(handle *device, attributes *found) {
     const struct mig *mig = mig_of(device);
     const struct profile *profile = &gpu->profiles[mig->profile];
     *found = (attributes){.sm = profile->slices ? profile->sm * mig->compute_slices / profile->slices : 0,
+                          .copy = mig->engines[0],
+                          .decoder = mig->engines[1],
+                          .encoder = mig->engines[2],
+                          .jpeg = mig->engines[3],
+                          .ofa = mig->engines[4],
                           .gpu_slices = profile->slices,
                           .compute_slices = mig->compute_slices,
                           .memory_mib = profile->mib};

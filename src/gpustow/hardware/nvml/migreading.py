@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpustow.hardware.gpumodels import GpuModel
-from gpustow.hardware.mig import MigDevice, MigProfile, profile_memory_gb
+from gpustow.hardware.mig import MigDevice, MigEngines, MigProfile, profile_memory_gb
 from gpustow.hardware.nvml.asking import GpuQuestions
 from gpustow.hardware.nvml.library import INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED
 from gpustow.hardware.systemfiles import MIG_MINORS, MigMinors, capability_path
@@ -156,6 +156,7 @@ class _MigReading:
             memory_bytes=profile.memory_mib * _MIB if memory is None else int(memory.total),
             device_paths=(path, *nodes),
             start=None if info is None else int(info.placement.start),
+            engines=_engines(attributes),
         )
 
     def _ask(self, what: str, call: str) -> Any | None:
@@ -168,6 +169,16 @@ class _MigReading:
         if instance is None:
             return None
         return ask(what, "nvmlGpuInstanceGetInfo", instance, subject=self._subject)
+
+
+def _engines(attributes: Any) -> MigEngines:
+    return MigEngines(
+        copy=int(attributes.sharedCopyEngineCount),
+        decoder=int(attributes.sharedDecoderCount),
+        encoder=int(attributes.sharedEncoderCount),
+        jpeg=int(attributes.sharedJpegCount),
+        ofa=int(attributes.sharedOfaCount),
+    )
 
 
 def _profile_of(
@@ -186,12 +197,19 @@ def _profile_of(
         or (profile_id is None and (profile.gpu_slices, profile.memory_mib) == (gpu_slices, memory_mib))
     ]
     memory_gb = profile_memory_gb(memory_mib, card_bytes) if card_bytes else memory_mib // 1024
-    own = MigProfile(gpu_slices, int(attributes.computeInstanceSliceCount), memory_gb, memory_mib)
+    own = MigProfile(
+        gpu_slices,
+        int(attributes.computeInstanceSliceCount),
+        memory_gb,
+        memory_mib,
+        multiprocessors=int(attributes.multiprocessorCount),
+    )
     if not matches:
         return own
     return replace(
         matches[0],
         compute_slices=own.compute_slices,
+        multiprocessors=own.multiprocessors,
         memory_mib=memory_mib,
         memory_gb=memory_gb if card_bytes else matches[0].memory_gb,
     )
