@@ -9,8 +9,9 @@ it; where an operator gathers different MIG profiles under one name, a card's me
 that is still to be placed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, groupby
 from math import lcm
@@ -53,6 +54,11 @@ def _slots(gpu_index: int, start: int, members: Sequence[Device]) -> Slots:
     )
 
 
+def _sick(devices: Sequence[Device]) -> tuple[int, ...]:
+    """The numbers of the devices that are not healthy."""
+    return tuple(number for number, device in enumerate(devices) if not device.healthy)
+
+
 def _order(device: Device) -> tuple[int, int, str, int]:
     """Devices by GPU, MIG device, replica."""
     return device.gpu_index, device.edge, device.uuid, -1 if device.replica is None else device.replica
@@ -88,7 +94,7 @@ class Inventory:
         self.devices: tuple[Device, ...] = tuple(ordered)
         self.ids: tuple[str, ...] = tuple(device.id for device in ordered)
         self.number_of: Mapping[str, int] = {id_: number for number, id_ in enumerate(self.ids)}
-        self.sick: tuple[int, ...] = tuple(number for number, device in enumerate(ordered) if not device.healthy)
+        self.sick: tuple[int, ...] = _sick(ordered)
         self.healthy: bytes = bytes(device.healthy for device in ordered)
         self.whole_gpus: bool = all(device.mig is None and device.replica is None for device in ordered)
 
@@ -124,6 +130,18 @@ class Inventory:
     def of(cls, devices: Sequence[Device], links: Links) -> Self:
         """The inventory of a resource's devices on a node with these links."""
         return cls(devices, links)
+
+    def with_health(self, sick: Container[str]) -> Self:
+        """The same devices, of which those with these ids are sick and all others healthy; costs no look at links."""
+        same = copy(self)
+        same.devices = tuple(
+            device if device.healthy is healthy else replace(device, healthy=healthy)
+            for device, healthy in ((device, device.id not in sick) for device in self.devices)
+        )
+        same.sick = _sick(same.devices)
+        same.healthy = bytes(device.healthy for device in same.devices)
+        same.slots = tuple(replace(gpu, healthy=same.healthy.count(1, gpu.start, gpu.stop)) for gpu in self.slots)
+        return same
 
     def load_of(self, position: int, numbers: Iterable[int]) -> int:
         """What devices of one GPU hold of it, in units of 1 / `denominator`."""
