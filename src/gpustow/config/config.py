@@ -1,13 +1,15 @@
 """The configuration that holds, after file, environment and flags are weighed; frozen, compared by content."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
+from gpustow.config.health import HealthConfig
 from gpustow.config.patterns import ResourcePattern
 from gpustow.config.placement import ResourcePlacement
 from gpustow.config.sharing import ReplicatedResources
 from gpustow.config.strategies import DeviceDiscoveryStrategy, DeviceIdStrategy, DeviceListStrategy, MigStrategy
+from gpustow.config.xidswitches import XidSwitches
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,7 @@ class Config:
     `device_list_strategies` are those that act, in the order given. `kubelet_socket` is empty if nobody is to be
     registered with, `config_file` if there is none. `dev_root` is the driver root where nothing else is said.
     `visible_devices` are what NVIDIA_VISIBLE_DEVICES names in our own environment; empty where it names none.
-    At most one of `time_slicing` and `mps` is there.
+    At most one of `time_slicing` and `mps` is there. `xid_switches` are the XIDs that our own environment names.
     """
 
     config_file: str = ""
@@ -51,6 +53,8 @@ class Config:
     time_slicing: ReplicatedResources | None = None
     mps: ReplicatedResources | None = None
     placement: tuple[ResourcePlacement, ...] = ()
+    health: HealthConfig = field(default_factory=HealthConfig)
+    xid_switches: XidSwitches = field(default_factory=XidSwitches)
 
 
 class Origin(Enum):

@@ -10,11 +10,15 @@ from enum import Enum
 from typing import Any
 
 from gpustow.config.config import LoadedConfig, Origin
+from gpustow.config.duration import INFINITE_WORD
+from gpustow.config.faultrule import written_seconds
 from gpustow.config.given import VISIBLE_DEVICES
+from gpustow.config.health import HealthConfig, RecoveryConfig
 from gpustow.config.patterns import ResourcePattern
 from gpustow.config.placement import ResourcePlacement
 from gpustow.config.settings import SETTINGS
 from gpustow.config.sharing import ReplicatedResources
+from gpustow.config.xidswitches import DISABLE, ENABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,15 @@ def effective(loaded: LoadedConfig) -> tuple[EffectiveValue, ...]:
         "sharing.timeSlicing": _replicated(config.time_slicing),
         "sharing.mps": _replicated(config.mps),
         "placement.resources": [_placement(entry) for entry in config.placement],
+        "health": _health(config.health),
     }
     values += [EffectiveValue(name, value, Origin.FILE) for name, value in from_file.items() if value]
-    if config.visible_devices:
-        values.append(EffectiveValue(VISIBLE_DEVICES, list(config.visible_devices), Origin.ENVIRONMENT))
+    from_environment = {
+        VISIBLE_DEVICES: list(config.visible_devices),
+        DISABLE: config.xid_switches.disabled.words(),
+        ENABLE: config.xid_switches.enabled.words(),
+    }
+    values += [EffectiveValue(name, value, Origin.ENVIRONMENT) for name, value in from_environment.items() if value]
     return tuple(values)
 
 
@@ -108,3 +117,37 @@ def _placement(entry: ResourcePlacement) -> dict[str, Any]:
         "together": "required" if entry.together else None,
     }
     return {"name": entry.name, **{key: value for key, value in told.items() if value is not None}}
+
+
+def _health(health: HealthConfig) -> dict[str, Any]:
+    """What differs from the defaults, as it could stand in the file."""
+    default = HealthConfig()
+    recovery = _differing(_recovery(health.recovery), _recovery(default.recovery))
+    return _differing(_health_alone(health), _health_alone(default)) | ({"recovery": recovery} if recovery else {})
+
+
+def _health_alone(health: HealthConfig) -> dict[str, Any]:
+    rescan = health.rescan_interval
+    return {
+        "xidPolicy": health.xid_policy.value,
+        "xids": {str(xid): str(rule) for xid, rule in health.xids.items()},
+        "unknownXids": str(health.unknown_xids),
+        "events": {key: str(rule) for key, rule in health.events.items()},
+        "checkInterval": written_seconds(health.check_interval),
+        "rescanInterval": INFINITE_WORD if rescan is None else written_seconds(rescan),
+    }
+
+
+def _recovery(recovery: RecoveryConfig) -> dict[str, Any]:
+    return {
+        "enabled": recovery.enabled,
+        "holdTime": written_seconds(recovery.hold_time),
+        "unknownIsProof": recovery.unknown_is_proof,
+        "flapCount": recovery.flap_count,
+        "flapWindow": written_seconds(recovery.flap_window),
+        "flapHoldTime": written_seconds(recovery.flap_hold_time),
+    }
+
+
+def _differing(told: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in told.items() if value != default[key]}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from gpustow.config.filekeys import keys_below
 from gpustow.config.goyaml import parse
+from gpustow.config.health import HealthConfig, read_health
 from gpustow.config.patterns import ResourcePattern, read_patterns
 from gpustow.config.placement import ResourcePlacement, read_placement
 from gpustow.config.section import Findings, Section
@@ -25,7 +26,7 @@ _SECTIONS = ("flags", "flags.plugin", "flags.gfd", "imex", "gpus")
 
 @dataclass(slots=True)
 class FileContent:
-    """What a file says: values by the path of their setting, names, sharing, and the findings."""
+    """What a file says: values by the path of their setting, names, sharing, placement, health, and the findings."""
 
     values: dict[str, Value] = field(default_factory=dict)
     gpu_patterns: tuple[ResourcePattern, ...] = ()
@@ -33,6 +34,7 @@ class FileContent:
     time_slicing: ReplicatedResources | None = None
     mps: ReplicatedResources | None = None
     placement: tuple[ResourcePlacement, ...] = ()
+    health: HealthConfig = field(default_factory=HealthConfig)
     findings: Findings = field(default_factory=Findings)
 
 
@@ -66,6 +68,8 @@ def _read_top(top: Section, content: FileContent) -> None:
     content.time_slicing, content.mps = read_sharing(top)
     if top.value("placement") is not None:
         content.placement = read_placement(top.child("placement"))
+    if top.value("health") is not None:
+        content.health = read_health(top.child("health"))
 
 
 def _by_former_key(section: Section, child: Section) -> Setting | None:

@@ -15,6 +15,11 @@ PATTERN_KEYS = ("pattern", "name")
 SHARING_KEYS = ("timeSlicing", "mps")
 PATTERNS_KEYS = ("gpus", "mig")
 PLACEMENT_ENTRY_KEYS = ("name", "policy", "cap", "distinct", "together")
+HEALTH_KEYS = ("xidPolicy", "xids", "unknownXids", "events", "checkInterval", "rescanInterval", "recovery")
+HEALTH_EVENT_KEYS = ("eccSingleBit", "eccDoubleBit")
+HEALTH_STATE_KEYS = ("rowRemapPending", "rowRemapFailure", "pageRetirementPending", "recoveryAction", "unwatched")
+"""Events that are states: they are there or not, and cannot be counted."""
+RECOVERY_KEYS = ("enabled", "holdTime", "unknownIsProof", "flapCount", "flapWindow", "flapHoldTime")
 
 
 def _paths() -> tuple[str, ...]:
@@ -34,10 +39,16 @@ def _paths() -> tuple[str, ...]:
         for path in (f"resources.{kind}", *(f"resources.{kind}[].{key}" for key in PATTERN_KEYS))
     ]
     placement = ["placement", "placement.resources", *(f"placement.resources[].{key}" for key in PLACEMENT_ENTRY_KEYS)]
+    health = [
+        "health",
+        *(f"health.{key}" for key in HEALTH_KEYS),
+        *(f"health.events.{key}" for key in HEALTH_EVENT_KEYS + HEALTH_STATE_KEYS),
+        *(f"health.recovery.{key}" for key in RECOVERY_KEYS),
+    ]
     sections = dict.fromkeys(
         ".".join(key.split(".")[:depth]) for key in BY_KEY for depth in range(1, key.count(".") + 1)
     )
-    return ("version", *sections, *BY_KEY, "resources", *patterns, "sharing", *sharing, *placement)
+    return ("version", *sections, *BY_KEY, "resources", *patterns, "sharing", *sharing, *placement, *health)
 
 
 PATHS = _paths()

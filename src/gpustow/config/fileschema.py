@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpustow.config.devicechoice import INDEX_PATTERN, UUID_PATTERN
-from gpustow.config.filekeys import PATTERNS_KEYS, SHARING_KEYS
+from gpustow.config.faultrule import RULE_PATTERN
+from gpustow.config.filekeys import HEALTH_EVENT_KEYS, HEALTH_STATE_KEYS, PATTERNS_KEYS, SHARING_KEYS
+from gpustow.config.health import XID_PATTERN, XidPolicy
 from gpustow.config.setting import Kind, Setting
 from gpustow.config.settings import BY_KEY
 from gpustow.config.strategies import SHARED_POLICIES
@@ -40,6 +42,7 @@ def file_schema() -> dict[str, Any]:
         "resources": _object({kind: _list(_pattern_entry()) for kind in PATTERNS_KEYS}),
         "sharing": _object({kind: _replicated() for kind in SHARING_KEYS}) | {"maxProperties": 1},
         "placement": _object({"resources": _list(_placement_entry(), least=1)}, required=["resources"]),
+        "health": _health(),
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "gpustow configuration", **root}
 
@@ -108,4 +111,33 @@ def _placement_entry() -> dict[str, Any]:
             "together": {"const": "required"},
         },
         required=["name"],
+    )
+
+
+def _health() -> dict[str, Any]:
+    rule = {"type": "string", "pattern": RULE_PATTERN, "description": "ignore, fatal, or such as 3 in 24h."}
+    duration = {"type": "string"}
+    xids = {"type": ["object", "null"], "patternProperties": {XID_PATTERN: rule}, "additionalProperties": False}
+    return _object(
+        {
+            "xidPolicy": {"enum": [policy.value for policy in XidPolicy]},
+            "xids": xids,
+            "unknownXids": rule,
+            "events": _object(
+                dict.fromkeys(HEALTH_EVENT_KEYS, rule)
+                | {key: {"enum": ["ignore", "fatal"]} for key in HEALTH_STATE_KEYS}
+            ),
+            "checkInterval": duration,
+            "rescanInterval": duration,
+            "recovery": _object(
+                {
+                    "enabled": {"type": "boolean"},
+                    "holdTime": duration,
+                    "unknownIsProof": {"type": "boolean"},
+                    "flapCount": {"type": "integer", "minimum": 1, "maximum": 1000},
+                    "flapWindow": duration,
+                    "flapHoldTime": duration,
+                }
+            ),
+        }
     )

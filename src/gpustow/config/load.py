@@ -17,6 +17,7 @@ from gpustow.config.file import FileContent, read_file
 from gpustow.config.given import Given, former_names, read_given, visible_devices
 from gpustow.config.settings import BY_FLAG, BY_KEY, FEATURE_SETTINGS, SETTINGS
 from gpustow.config.strategies import DeviceDiscoveryStrategy, DeviceIdStrategy, DeviceListStrategy, MigStrategy
+from gpustow.config.xidswitches import XidSwitches, read_switches
 from gpustow.errors import ConfigError, Problem
 
 _ACTING_LIST_STRATEGIES = (DeviceListStrategy.ENVVAR,)
@@ -49,7 +50,9 @@ def load_config(
     content = read_file(text, path) if path else FileContent()
     warnings = [*former_names(given), *_tell_findings(content, path, strict=strict)]
     warnings += [f"{path}: {problem}" for problem in _merge(given, content)]
-    config = _config(given, content, environ)
+    switches, left_out = read_switches(environ)
+    warnings += left_out
+    config = _config(given, content, environ, switches)
     if problems := [*_misfits(given), *_clashes(config, given)]:
         raise ConfigError(_source(problems, given, path), [*problems, *content.findings.unknown])
     if idle := _without_effect(given, content):
@@ -150,7 +153,9 @@ def _without_effect(given: Mapping[str, Given], content: FileContent) -> list[st
     return idle
 
 
-def _config(given: Mapping[str, Given], content: FileContent, environ: Mapping[str, str]) -> Config:
+def _config(
+    given: Mapping[str, Given], content: FileContent, environ: Mapping[str, str], switches: XidSwitches
+) -> Config:
     """The configuration; words that cannot be are left at their default, for they are refused anyway."""
     values: dict[str, Any] = {}
     for setting in SETTINGS:
@@ -170,6 +175,8 @@ def _config(given: Mapping[str, Given], content: FileContent, environ: Mapping[s
         time_slicing=content.time_slicing,
         mps=content.mps,
         placement=content.placement,
+        health=content.health,
+        xid_switches=switches,
     )
 
 

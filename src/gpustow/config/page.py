@@ -8,6 +8,7 @@ writes it anew.
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
+from gpustow.config.healthpage import health_section
 from gpustow.config.setting import Kind, Setting
 from gpustow.config.settings import BY_FLAG, FEATURE_SETTINGS, SETTINGS
 
@@ -116,7 +117,9 @@ more GPUs than it lists, as a privileged one does.
 `placement.resources` is a list of policies and rules for single resources, by the name under which they are offered:
 `name`, and any of `policy`, `cap` (with `packed`), `distinct: required`, `together: required`. See
 [policies.md](policies.md).
+"""
 
+_FEATURES = """\
 ### Feature discovery
 
 The file is shared with feature discovery, which reads these keys; the plugin only checks them.
@@ -136,6 +139,8 @@ def configuration_page() -> str:
         _RULES,
         f"```yaml\n{EXAMPLE}```\n",
         _SECTIONS,
+        health_section(),
+        _FEATURES,
         *_keys(FEATURE_SETTINGS),
     ]
     return "\n".join(lines) + "\n"
