@@ -37,6 +37,13 @@ def test_with_a_node_model_it_says_what_the_node_would_offer(file: Path) -> None
     assert resource["first_ids"][1].endswith("::1")
 
 
+def test_with_a_node_model_it_says_which_labels_the_node_would_have(file: Path) -> None:
+    ended = check(file, SHARED, "--node-model", "t4-4")
+    assert "  nvidia.com/gpu.product=Tesla-T4-SHARED\n" in ended.out
+    labels = json.loads(check(file, SHARED, "--node-model=t4-4", "-o", "json").out)["labels"]
+    assert (labels["nvidia.com/gpu.count"], labels["nvidia.com/gpu.replicas"]) == ("4", "4")
+
+
 def test_a_node_without_gpus_offers_nothing(file: Path, tmp_path: Path) -> None:
     model = tmp_path / "empty.yaml"
     model.write_text("name: empty\ngpus: []\n")
@@ -55,6 +62,15 @@ def test_what_the_plugin_would_refuse_ends_with_3(file: Path) -> None:
     ended = check(file, "version: v2")
     assert (ended.code, ended.out) == (3, "")
     assert "unknown version: v2" in ended.err
+
+
+def test_what_is_refused_is_told_in_json_with_its_place(file: Path) -> None:
+    ended = check(file, "flags: {plugin: {deviceIDStrategy: serial}}", "-o", "json")
+    assert ended.code == 3
+    (fault,) = json.loads(ended.out)["refused"]
+    assert fault["path"] == "flags.plugin.deviceIDStrategy"
+    ended = check(file, "flags: {migStrategy: single}", "--node-model", "hgx-h100-mig", "-o", "json")
+    assert (ended.code, json.loads(ended.out)["refused"][0]["path"]) == (5, "")
 
 
 def test_a_node_that_does_not_go_with_the_file_ends_with_5(file: Path) -> None:

@@ -207,7 +207,7 @@ def test_a_configuration_that_is_no_text_is_refused(simulate: Callable[..., Ende
     path.write_bytes(b"\xff\xfe\x00")
     ended = simulate(f"--config={path}")
     assert ended.code == 3
-    assert "it is not a text file\n  Give --config a readable file." in ended.err
+    assert "it is not a text file\n  Give the path of a file that can be read here." in ended.err
 
 
 def test_the_environment_does_not_name_the_node(
@@ -300,7 +300,7 @@ def test_progress_is_drawn_for_people_only(simulate: Callable[..., Ended], monke
         (["--node-model=none"], 4, "node model none is refused"),
         (["--pods=/none.yaml"], 4, "workload /none.yaml is refused"),
         (["--config=/none.yaml"], 3, "file /none.yaml is refused:\n  it cannot be read: No such file or directory"),
-        (["--config=/none.yaml"], 3, "Give --config a readable file."),
+        (["--config=/none.yaml"], 3, "Give the path of a file that can be read here."),
         (["--output=xml"], 2, "xml"),
     ],
 )

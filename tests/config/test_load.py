@@ -218,7 +218,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_path_and_what_to_do() ->
         load_config({"config-file": "/nowhere/config.yaml"}, {})
     assert "/nowhere/config.yaml" in str(refusal.value)
     assert "No such file or directory" in str(refusal.value)
-    assert "--config-file" in str(refusal.value)
+    assert "Give the path" in str(refusal.value)
 
 
 def test_a_file_that_is_not_text_is_refused() -> None:

@@ -9,7 +9,8 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -18,15 +19,15 @@ from gpustow.cli.arguments import Flag, rewrite
 from gpustow.cli.options import HELP_FLAGS, NodeModelName, Output, OutputForm
 from gpustow.cli.settingflags import SETTING_FLAGS, given_settings, keyword, setting_parameters
 from gpustow.config import LoadedConfig, load_config
-from gpustow.errors import CheckFailed
+from gpustow.errors import CheckFailed, ConfigError, HardwareError
 
 _HELP = """Checks, shows and describes the plugin's configuration."""
 
 _CHECK_HELP = """Reads a configuration file as the plugin would, and tells all that is wrong or without effect in it.
 
-With a node model also what such a node would offer. Neither this shell's environment nor this machine has a say. Ends
-with 0 if there is nothing to say, 8 if there are warnings, 3 if the plugin would refuse the file, 5 if the node's MIG
-devices do not go with it.
+With a node model also what such a node would offer, and the labels that it would have. Neither this shell's
+environment nor this machine has a say. Ends with 0 if there is nothing to say, 8 if there are warnings, 3 if the plugin
+would refuse the file, 5 if the node's MIG devices do not go with it.
 
 \b
 Examples:
@@ -76,15 +77,30 @@ def check(
     output: OutputForm = Output.TABLE,
 ) -> None:
     """`gpustow config check`."""
-    loaded = load_config({**_flags(flag or []), "config-file": file}, {})
-    offer, notes = _offer(loaded, node_model)
-    warnings = [*loaded.warnings, *notes]
+    flags = {**_flags(flag or []), "config-file": file}
+    try:
+        loaded = load_config(flags, {})
+        forecast = Forecast() if node_model is None else _forecast(loaded, node_model)
+    except (ConfigError, HardwareError) as error:
+        if output is Output.JSON:
+            _print_json({"file": file, "refused": _refusal(error)})
+        raise
+    warnings = [*loaded.warnings, *forecast.notes]
     if output is Output.JSON:
-        _print_json({"file": file, "resources": offer, "warnings": warnings})
+        _print_json(
+            {"file": file, "resources": forecast.resources, "labels": dict(forecast.labels), "warnings": warnings}
+        )
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in _told(file, node_model, offer, warnings)))
+        sys.stdout.write("".join(f"{line}\n" for line in _told(file, node_model, forecast, warnings)))
     if warnings:
         raise CheckFailed(f"{file} can be used, with {len(warnings)} {'warning' if len(warnings) == 1 else 'warnings'}")
+
+
+def _refusal(error: ConfigError | HardwareError) -> list[dict[str, str]]:
+    """What is wrong, one entry a fault, with its place in the file where it has one."""
+    if isinstance(error, ConfigError):
+        return [{"path": problem.path, "message": problem.message} for problem in error.problems]
+    return [{"path": "", "message": error.message}]
 
 
 def _flags(words: Sequence[str]) -> dict[str, object]:
@@ -99,16 +115,25 @@ def _flags(words: Sequence[str]) -> dict[str, object]:
     return dict(flags)
 
 
-def _offer(loaded: LoadedConfig, node_model: str | None) -> tuple[list[dict[str, Any]], Sequence[str]]:
-    """What the node would offer, and what is to be said about it; nothing without a node model."""
-    if node_model is None:
-        return [], []
-    from gpustow.hardware.nodemodel import load_node_model  # noqa: PLC0415 - many checks need no node
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a node would offer, the labels that it would have, and what is to be said about both."""
+
+    resources: Sequence[dict[str, Any]] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def _forecast(loaded: LoadedConfig, node_model: str) -> Forecast:
+    from gpustow.features import node_labels  # noqa: PLC0415 - many checks need no node
+    from gpustow.hardware.nodemodel import load_node_model  # noqa: PLC0415 - as above
     from gpustow.plugin.placementpolicy import placement_notes  # noqa: PLC0415 - as above
     from gpustow.resources import build_catalog  # noqa: PLC0415 - as above
 
-    catalog = build_catalog(load_node_model(node_model).node, loaded.config)
-    offer = [
+    node = load_node_model(node_model).node
+    catalog = build_catalog(node, loaded.config)
+    labels = node_labels(node, loaded.config)
+    resources = [
         {
             "name": resource.name,
             "devices": len(resource.devices),
@@ -118,18 +143,22 @@ def _offer(loaded: LoadedConfig, node_model: str | None) -> tuple[list[dict[str,
         }
         for resource in catalog.resources
     ]
-    return offer, [*catalog.warnings, *placement_notes(catalog.resources, loaded.config)]
+    notes = [*catalog.warnings, *placement_notes(catalog.resources, loaded.config), *labels.notes]
+    return Forecast(resources, labels.labels, notes)
 
 
-def _told(file: str, node_model: str | None, offer: Sequence[dict[str, Any]], warnings: Sequence[str]) -> Iterator[str]:
+def _told(file: str, node_model: str | None, forecast: Forecast, warnings: Sequence[str]) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in warnings)
     if node_model is None:
         yield f"{file} can be used"
         return
-    yield f"under {file} a node like {node_model} offers {'nothing' if not offer else ''}".rstrip()
-    for each in offer:
+    yield f"under {file} a node like {node_model} offers {'' if forecast.resources else 'nothing'}".rstrip()
+    for each in forecast.resources:
         gpus = "1 GPU" if each["gpus"] == 1 else f"{each['gpus']} GPUs"
         yield f"  {each['name']}: {each['devices']} on {gpus}, sharing {each['sharing']}; {each['first_ids'][0]}, ..."
+    if forecast.labels:
+        yield "and has these labels, beside those that only the machine can tell (its type, gpu.mode, vgpu.present)"
+    yield from (f"  {key}={value}" for key, value in sorted(forecast.labels.items()))
 
 
 def _show_command() -> Any:

@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable, Container, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -89,7 +88,6 @@ def simulate(
     for handler in logging.getLogger().handlers:
         handler.addFilter(told)
     _check_policies(policy or ())
-    _check_readable(config)
     experiment = _experiment(node_model or FIRST_NODE_MODEL, config, pods, seed)
     policies = _policies(policy, config)
     for name in policies:
@@ -128,18 +126,6 @@ def _check_policies(named: Sequence[str]) -> None:
     ]
     if problems:
         raise ConfigError("from the command line", problems)
-
-
-def _check_readable(config: str | None) -> None:
-    """Refuses a configuration file that cannot be read, by the name of our flag rather than of the plugin's."""
-    try:
-        if config is not None:
-            Path(config).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
-        raise ConfigError(
-            f"file {config}", [Problem("", f"it cannot be read: {reason}")], advice="Give --config a readable file."
-        ) from error
 
 
 def _experiment(node_model: str, config: str | None, pods: str | None, seed: int) -> Experiment:

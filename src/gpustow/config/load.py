@@ -72,11 +72,13 @@ def _read(path: str, read_text: Callable[[str], str]) -> str:
     try:
         return read_text(path)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = "it is not a text file" if isinstance(error, UnicodeError) else str(error)
+        if isinstance(error, OSError) and error.strerror:
+            reason = error.strerror
         raise ConfigError(
             f"file {path}",
             [Problem("", f"it cannot be read: {reason}")],
-            advice="Set --config-file to a readable file.",
+            advice="Give the path of a file that can be read here.",
         ) from error
 
 
