@@ -21,6 +21,7 @@ def test_a_lost_gpu_is_missing_while_it_is_lost(node: Node, elapsed: float, indi
     assert [gpu.index for gpu in seen.gpus] == indices
     assert {a for (a, _), _ in seen.links.readings} == set(indices)
     assert seen.notes == (() if 2 in indices else ("GPU 2 is lost: it is left out",))
+    assert seen.unreadable == (() if 2 in indices else (2,))
 
 
 def test_a_gpu_without_a_duration_stays_lost(node: Node) -> None:

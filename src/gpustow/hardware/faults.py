@@ -115,7 +115,9 @@ def node_at(node: Node, faults: Sequence[Fault], elapsed: float) -> Node:
             gpus.append(gpu if change is None else replace(gpu, mig_enabled=change.enabled, mig_devices=change.devices))
     readings = tuple(entry for entry in node.links.readings if not lost.intersection(entry[0]))
     notes = tuple(lost_note(index) for index in sorted(lost))
-    return replace(node, gpus=tuple(gpus), links=Links(readings), notes=(*node.notes, *notes))
+    return replace(
+        node, gpus=tuple(gpus), links=Links(readings), notes=(*node.notes, *notes), unreadable=tuple(sorted(lost))
+    )
 
 
 def lost_note(index: int) -> str:

@@ -57,7 +57,11 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One machine. `notes` are the readings that failed, one sentence each, for the log and for `inspect`."""
+    """One machine. `notes` are the readings that failed, one sentence each, for the log and for `inspect`.
+
+    `unreadable` are the GPUs, by NVML index, that the driver lists and that are left out of `gpus`: they are lost, or
+    cannot be read well enough to be served.
+    """
 
     name: str
     platform: Platform
@@ -66,6 +70,7 @@ class Node:
     driver_version: str = ""
     cuda_version: str = ""
     notes: tuple[str, ...] = ()
+    unreadable: tuple[int, ...] = ()
 
 
 class NodeReader(Protocol):

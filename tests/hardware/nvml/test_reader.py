@@ -168,6 +168,7 @@ def test_links_are_read_anew_when_the_gpus_are_others(start: Start) -> None:
     node = process.read()
     assert [gpu.index for gpu in node.gpus] == [0, 2, 3]
     assert node.notes == ("GPU 1 is lost: it is left out",)
+    assert node.unreadable == (1,)
     driver.heal()
     assert process.read() == model.node
 
@@ -216,6 +217,7 @@ def test_a_gpu_that_is_lost_while_levels_are_read_is_found_out(start: Start, los
     assert [gpu.index for gpu in node.gpus] == [index for index in range(4) if index != lost]
     assert {end for pair, _ in node.links.readings for end in pair} == {gpu.index for gpu in node.gpus}
     assert f"GPU {lost} is lost: it is left out" in node.notes
+    assert node.unreadable == (lost,)
 
 
 def test_a_level_that_we_do_not_know_is_unknown_and_told(start: Start) -> None:

@@ -9,6 +9,7 @@ class Findings:
     def __init__(self) -> None:
         self._texts: dict[str, list[str]] = {}
         self._lost: set[int] = set()
+        self._left_out: set[int] = set()
 
     def add(self, subject: str, text: str) -> None:
         """Something about one subject; the same text about others becomes one note with this."""
@@ -19,6 +20,15 @@ class Findings:
     def lost(self, gpu: int) -> None:
         """The GPU with this index has fallen off the bus, or needs a reset."""
         self._lost.add(gpu)
+
+    def left_out(self, gpu: int) -> None:
+        """The GPU with this index is left out of the node, for whatever reason."""
+        self._left_out.add(gpu)
+
+    @property
+    def unreadable(self) -> tuple[int, ...]:
+        """The GPUs that are left out, by index."""
+        return tuple(sorted(self._left_out))
 
     def notes(self) -> tuple[str, ...]:
         """One sentence a kind of trouble, in the order in which they were met; lost GPUs first."""

@@ -75,6 +75,7 @@ class NvmlReader:
             driver_version=driver_version(nvml, findings),
             cuda_version=cuda_version(nvml, findings),
             notes=findings.notes(),
+            unreadable=findings.unreadable,
         )
 
     def _open(self, questions: GpuQuestions, minors: MigMinors) -> Opened | None:
@@ -99,6 +100,7 @@ class NvmlReader:
 
 
 def _leave_out(questions: GpuQuestions, left_out: LeftOut) -> None:
+    questions.findings.left_out(questions.index)
     if left_out.lost:
         questions.findings.lost(questions.index)
     else:
