@@ -158,7 +158,7 @@ class ResourcePlugin:
 
     async def _round(self) -> str:
         """One server, from bind to stop; returns why it ended."""
-        service = ResourceService(self._served, self._observer, self._stream_changed.set, self._usage)
+        service = ResourceService(self._served, self._observer, self._stream_changed.set, self._usage, self._random)
         server = PluginServer(service, unique_socket(self._place.directory, self.name, self._random))
         # Known before it serves, so that what is replaced meanwhile is not missed.
         self._service = service

@@ -14,6 +14,8 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
+from random import Random, SystemRandom
+from uuid import UUID
 
 import grpc
 
@@ -41,7 +43,10 @@ _IDS_IN_LOG = 8
 
 
 class ResourceService:
-    """Answers for `served`, over one server. `on_stream` is called when a stream of the list opens or ends."""
+    """Answers for `served`, over one server. `on_stream` is called when a stream of the list opens or ends.
+
+    `random` is where the ids of answers come from.
+    """
 
     def __init__(
         self,
@@ -49,11 +54,13 @@ class ResourceService:
         observer: PluginObserver,
         on_stream: Callable[[], None],
         usage: NodeUsage,
+        random: Random | None = None,
     ) -> None:
         self.feed = DeviceFeed(served.device_list, on_stream)
         self._served = served
         self._observer = observer
         self._usage = usage
+        self._random = random or SystemRandom()
 
     def replace(self, served: ServedResource) -> None:
         """From now on answers for `served`; streams are told if the list differs."""
@@ -127,7 +134,7 @@ class ResourceService:
         responses = []
         try:
             for ids in containers:
-                edits = container_edits(served.resource, ids, served.config)
+                edits = container_edits(served.resource, ids, served.config, served.host, self._new_id())
                 _check_rule(served, ids)
                 responses.append(container_response(edits))
         except AllocationRefused as error:
@@ -143,6 +150,10 @@ class ResourceService:
             log.info("%s: allocates %s", name, _listed(ids))
             self._observer.allocated(name, ids)
         return protocol.AllocateResponse(container_responses=responses)
+
+    def _new_id(self) -> str:
+        """A random UUID, which no other answer has."""
+        return str(UUID(int=self._random.getrandbits(128), version=4))
 
     async def pre_start_container(
         self, _request: protocol.PreStartContainerRequest, _context: Context
