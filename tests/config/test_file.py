@@ -4,15 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpustow.config import load_config
 from gpustow.config.file import read_file
 from gpustow.errors import ConfigError
 
 
 def refusals(text: str) -> dict[str, str]:
-    with pytest.raises(ConfigError) as refusal:
-        read_file(text, "config.yaml")
-    assert "config.yaml" in str(refusal.value)
-    return {problem.path: problem.message for problem in refusal.value.problems}
+    try:
+        refused = tuple(read_file(text, "config.yaml").findings.refused)
+    except ConfigError as error:
+        assert "config.yaml" in str(error)
+        refused = error.problems
+    return {problem.path: problem.message for problem in refused}
 
 
 def warnings(text: str) -> dict[str, str]:
@@ -97,14 +100,21 @@ def test_a_number_or_boolean_where_text_is_expected_becomes_text() -> None:
     }
 
 
-def test_every_fault_of_a_file_is_told_at_once() -> None:
-    assert set(
-        refusals("version: v3\nflags: {failOnInitError: x, plugin: {passDeviceSpecs: 3, passDeviceSpec: z}}")
-    ) == {
+def test_every_fault_is_told_at_once_whatever_its_kind_with_the_keys_that_have_no_effect() -> None:
+    text = """
+        version: v3
+        flags: {migStrategy: wrong, failOnInitError: x, plugin: {passDeviceSpecs: 3, passDeviceSpec: z}}
+        sharing: {timeSlicing: {resources: []}}
+    """
+    with pytest.raises(ConfigError) as refusal:
+        load_config({"config-file": "config.yaml"}, {}, lambda _path: text)
+    assert {problem.path for problem in refusal.value.problems} == {
         "version",
+        "flags.migStrategy",
         "flags.failOnInitError",
         "flags.plugin.passDeviceSpecs",
         "flags.plugin.passDeviceSpec",
+        "sharing.timeSlicing.resources",
     }
 
 

@@ -8,7 +8,6 @@ import yaml
 
 from gpustow.config import ReplicatedResource, ReplicatedResources
 from gpustow.config.file import read_file
-from gpustow.errors import ConfigError
 
 UUID = "8dcd427f-483b-b48f-d7e5-75fb19a52b76"
 TWO = "{resources: [{name: gpu, replicas: 2}]}"
@@ -19,9 +18,7 @@ def sharing(*entries: Mapping[str, Any], **more: Any) -> str:
 
 
 def refusals(text: str) -> dict[str, str]:
-    with pytest.raises(ConfigError) as refusal:
-        read_file(text, "config.yaml")
-    return {problem.path: problem.message for problem in refusal.value.problems}
+    return {problem.path: problem.message for problem in read_file(text, "config.yaml").findings.refused}
 
 
 def warnings(text: str) -> dict[str, str]:

@@ -39,9 +39,9 @@ class FileContent:
 
 
 def read_file(text: str, source: str) -> FileContent:
-    """The content of the configuration file `source`. Raises ConfigError if it cannot be used.
+    """The content of the configuration file `source`, and in its findings what of it cannot be used.
 
-    Keys without effect are told with what is refused, because they are often the reason for it.
+    Raises ConfigError if it is no YAML.
     """
     try:
         document = parse(text)
@@ -52,8 +52,6 @@ def read_file(text: str, source: str) -> FileContent:
     top = Section({} if document.root is None else document.root, "", content.findings)
     if top.is_mapping():
         _read_top(top.folded(keys_below("")), content)
-    if content.findings.refused:
-        raise ConfigError(f"file {source}", [*content.findings.refused, *content.findings.unknown])
     return content
 
 

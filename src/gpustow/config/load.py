@@ -53,7 +53,8 @@ def load_config(
     switches, left_out = read_switches(environ)
     warnings += left_out
     config = _config(given, content, environ, switches)
-    if problems := [*_misfits(given), *_clashes(config, given)]:
+    if problems := [*content.findings.refused, *_misfits(given), *_clashes(config, given)]:
+        # With the keys that have no effect, because they are often the reason.
         raise ConfigError(_source(problems, given, path), [*problems, *content.findings.unknown])
     if idle := _without_effect(given, content):
         warnings.append(f"accepted, but without effect in this version: {', '.join(idle)}")
