@@ -11,6 +11,7 @@ The tree; the number is the exit code of a command that ends with the error:
     ├── HardwareError               5   driver or hardware cannot be read
     ├── NoDevicesError              6   there are no devices to serve
     ├── KubeletDirectoryError       7   kubelet's directory is missing or not writable
+    ├── CdiDirectoryError           7   the same of the directory for CDI specifications
     ├── CheckFailed                 8   a check found problems
     ├── CdiSpecError                1   a CDI specification breaks the rules of CDI
     ├── InfeasibleRequest           1   placement: more asked for than offered, or a device that is not offered
@@ -126,6 +127,20 @@ class KubeletDirectoryError(GpustowError):
         super().__init__(
             f"kubelet's device plugin directory {directory} {reason}",
             advice="Mount the host's /var/lib/kubelet/device-plugins there, or set --kubelet-socket.",
+        )
+        self.directory = directory
+        self.reason = reason
+
+
+class CdiDirectoryError(GpustowError):
+    """The directory for CDI specifications cannot be made, or a file in it cannot be written."""
+
+    exit_code = 7
+
+    def __init__(self, directory: str, reason: str) -> None:
+        super().__init__(
+            f"cannot write CDI specifications into {directory}: {reason}",
+            advice="Mount the host's /var/run/cdi there, writable, or set --cdi-directory to where the runtime looks.",
         )
         self.directory = directory
         self.reason = reason
