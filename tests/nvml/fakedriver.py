@@ -67,6 +67,11 @@ class FakeDriver:
         self._faults.append(f"hang {call} {gpu} {start} {seconds}")
         self._write()
 
+    def garble(self, call: str, *, gpu: int = -1, start: int = 1) -> None:
+        """The call succeeds and answers with nonsense, for one GPU or any, from the `start`th such call on."""
+        self._faults.append(f"garble {call} {gpu} {start}")
+        self._write()
+
     def change(self, line: str) -> None:
         """A line of the flat file that overrides what the model says."""
         self._faults.append(line)

@@ -6,6 +6,8 @@ One fact a line; `G` is an NVML index, numbers are decimal unless said otherwise
     gpu G uuid|name|bus TEXT | gpu G pci HEX | gpu G minor|memory NUMBER | gpu G capability MAJOR MINOR
     gpu G mig -1|0|1                      -1: the GPU has no MIG
     gpu G lost 1 | gpu G events HEX       the event types that can be registered for
+    gpu G recovery NUMBER | gpu G retired|sram 0|1 | gpu G remap CORRECTED UNCORRECTED PENDING FAILURE
+                                          what it says of its health; without the line: not supported
     gpu G fabric STATE STATUS CLIQUE CLUSTER    the cluster's UUID as 32 hexadecimal digits
     gpu G profile NUMBER ID SLICES COUNT SM MIB WIDTH START,START,... NAME
     gpu G migdevice INDEX UUID INSTANCE COMPUTE PROFILE COMPUTE_SLICES START BYTES
@@ -13,6 +15,7 @@ One fact a line; `G` is an NVML index, numbers are decimal unless said otherwise
     gpu G link NUMBER ACTIVE REMOTE_TYPE REMOTE_BUS | gpu G level OTHER LEVEL      -1: not supported
     fail CALL G FROM CODE                 from the FROMth call on; G -1: whatever the GPU; CALL *: any call
     hang CALL G FROM SECONDS
+    garble CALL G FROM                    the call succeeds and its answer is nonsense; for calls that watch health
     event SERIAL G TYPE(HEX) DATA INSTANCE COMPUTE      4294967295: no instance
 """
 
@@ -28,6 +31,7 @@ _DISPLAY = "NVIDIA DGX Display"
 _SWITCH_BUS = "00000000:FE:00.0"
 _TO_GPU, _TO_SWITCH = 0, 2
 _ALL_EVENTS = 0xFFFF
+_AMPERE = (8, 0)
 
 
 def node_lines(model: NodeModel) -> list[str]:
@@ -68,6 +72,7 @@ def _gpu_lines(gpu: Gpu) -> Iterator[str]:
         facts["fabric"] = f"3 0 {gpu.fabric.clique} {gpu.fabric.cluster_uuid.replace('-', '')}"
     for key, value in facts.items():
         yield f"gpu {gpu.index} {key} {value}"
+    yield from _health_lines(gpu)
     for profile in gpu.mig_profiles:
         yield f"gpu {gpu.index} profile {_profile_facts(profile)}"
     for device in gpu.mig_devices:
@@ -78,6 +83,17 @@ def _gpu_lines(gpu: Gpu) -> Iterator[str]:
         if device.engines is not None:
             engines = " ".join(str(count) for count in astuple(device.engines))
             yield f"gpu {gpu.index} engines {device.index} {engines}"
+
+
+def _health_lines(gpu: Gpu) -> Iterator[str]:
+    """All is well. Ampere and newer remap rows, which cannot be asked for while there are MIG devices."""
+    if (gpu.compute_capability or (0, 0)) < _AMPERE:
+        yield f"gpu {gpu.index} retired 0"
+        return
+    yield f"gpu {gpu.index} recovery 0"
+    yield f"gpu {gpu.index} sram 0"
+    if not gpu.mig_devices:
+        yield f"gpu {gpu.index} remap 0 0 0 0"
 
 
 def _profile_facts(profile: MigProfile) -> str:

@@ -7,7 +7,8 @@
  * calls is written at nvmlShutdown and at exit, one line a call and GPU (-1: no GPU). tests/nvml/flatfile.py writes the
  * file and says what its lines mean.
  *
- * state.c reads the file, counts calls and applies the rules; device.c, mig.c, link.c and event.c are the calls.
+ * state.c reads the file, counts calls and applies the rules; device.c, mig.c, link.c, health.c and event.c are the
+ * calls.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -46,19 +47,24 @@ typedef struct { u32 version; uint8_t cluster[16]; u32 status, clique, state, he
 typedef struct {
     u32 version; uint8_t cluster[16]; u32 status, clique, state, health_mask; uint8_t health_summary;
 } fabric_info_v3;
+typedef union { double real; u32 number; u64 wide; } field_content;
+typedef struct { u32 id, scope; long long timestamp, latency; u32 type; nvmlReturn_t code; field_content value; } field;
+typedef struct { u32 version; u64 aggregate[3], volatiles[3], buckets[5]; u32 threshold_exceeded; } sram_errors;
 
 _Static_assert(sizeof(pci_info) == 68 && sizeof(memory_info) == 24 && sizeof(memory_info_v2) == 40, "nvml.h");
 _Static_assert(sizeof(attributes) == 40 && sizeof(profile_info) == 48 && sizeof(profile_info_v2) == 0x98, "nvml.h");
 _Static_assert(sizeof(gpu_instance_info) == 24 && sizeof(compute_instance_info) == 32, "nvml.h");
 _Static_assert(sizeof(event_data) == 32 && sizeof(fabric_info_v2) == 0x24 && sizeof(fabric_info_v3) == 0x28, "nvml.h");
+_Static_assert(sizeof(field) == 40 && sizeof(sram_errors) == 0x68, "nvml.h");
 
 struct profile { int known; u32 id, slices, count, sm, width, starts; u64 mib; u32 start[MOST_STARTS]; char name[96]; };
 struct mig { int known; u32 instance, compute, profile, compute_slices, start, engines[5]; u64 memory; char uuid[96]; };
 struct link { int known; u32 active, remote_type; char bus[32]; };
 struct gpu {
-    int lost, mig_mode, has_memory, has_capability, has_fabric;
+    int lost, mig_mode, has_memory, has_capability, has_fabric, has_recovery, has_remap, has_retired, has_sram;
     char uuid[96], name[96], bus[32];
     u32 pci_device, minor, major_cc, minor_cc;
+    u32 recovery, remap[4], retired_pending, sram_exceeded;
     u64 memory, event_types;
     u32 fabric_state, fabric_status, clique;
     uint8_t cluster[16];
@@ -67,7 +73,7 @@ struct gpu {
     struct link links[MOST_LINKS];
     int level[MOST_GPUS];
 };
-struct rule { char call[80]; int gpu, code, from, hits; double seconds; };
+struct rule { char call[80]; int gpu, code, from, hits, garble; double seconds; };
 struct event { u64 serial, type, data; int gpu; u32 instance, compute; };
 struct count { char call[80]; int gpu, times; };
 struct event_set { u64 delivered, types[MOST_GPUS]; };
@@ -87,6 +93,10 @@ extern int initialised;
 extern handle gpu_handles[MOST_GPUS], mig_handles[MOST_GPUS][MOST_MIG], instance_handles[MOST_GPUS][MOST_INSTANCES];
 extern handle compute_handles[MOST_GPUS][MOST_INSTANCES][MOST_COMPUTE];
 
+/* Nothing that the library knows; whether the call of this thread is to answer with such nonsense, as a success. */
+extern handle nonsense_handle;
+extern _Thread_local int garbling;
+
 void make_handles(void);
 void copy_text(char *into, size_t size, const char *text);
 void sleep_for(double seconds);
@@ -100,6 +110,12 @@ void read_flat_file(FILE *file, struct state *into);
 
 /* Copies the next event that the set waits for; an event of GPU -1 has no device and reaches every set. */
 int next_event(struct event_set *set, event_data *data);
+
+/* The last event that reached anybody; a set is told what came after its creation. */
+u64 last_event(void);
+
+/* The index of the GPU with this UUID or with this MIG device's, else -1; *device is its handle or that device's. */
+int find_uuid(const char *uuid, handle **device);
 
 /* Counts the call, applies the rules for it, and says how it ends; SUCCESS means that it may go on. */
 nvmlReturn_t enter(const char *call, int gpu);

@@ -50,6 +50,11 @@ static void read_link(struct gpu *gpu, char *rest) {
         gpu->links[number] = link;
 }
 
+static void read_remap(struct gpu *gpu, char *rest) {
+    gpu->has_remap =
+        sscanf(rest, "%u %u %u %u", &gpu->remap[0], &gpu->remap[1], &gpu->remap[2], &gpu->remap[3]) == 4;
+}
+
 static void read_fabric(struct gpu *gpu, char *rest) {
     char cluster[33];
     if (sscanf(rest, "%u %u %u %32s", &gpu->fabric_state, &gpu->fabric_status, &gpu->clique, cluster) != 4)
@@ -82,6 +87,10 @@ static void read_gpu_line(char *text) {
     else if (!strcmp(key, "mig")) sscanf(rest, "%d", &gpu->mig_mode);
     else if (!strcmp(key, "lost")) sscanf(rest, "%d", &gpu->lost);
     else if (!strcmp(key, "events")) sscanf(rest, "%llx", &gpu->event_types);
+    else if (!strcmp(key, "recovery")) gpu->has_recovery = sscanf(rest, "%u", &gpu->recovery) == 1;
+    else if (!strcmp(key, "remap")) read_remap(gpu, rest);
+    else if (!strcmp(key, "retired")) gpu->has_retired = sscanf(rest, "%u", &gpu->retired_pending) == 1;
+    else if (!strcmp(key, "sram")) gpu->has_sram = sscanf(rest, "%u", &gpu->sram_exceeded) == 1;
     else if (!strcmp(key, "fabric")) read_fabric(gpu, rest);
     else if (!strcmp(key, "profile")) read_profile(gpu, rest);
     else if (!strcmp(key, "migdevice")) read_mig(gpu, rest);
@@ -110,6 +119,10 @@ static void read_line(char *line) {
             fresh->rule[fresh->rules++] = rule;
     } else if (!strcmp(kind, "hang") && fresh->rules < MOST_RULES) {
         if (sscanf(rest, "%79s %d %d %lf", rule.call, &rule.gpu, &rule.from, &rule.seconds) == 4)
+            fresh->rule[fresh->rules++] = rule;
+    } else if (!strcmp(kind, "garble") && fresh->rules < MOST_RULES) {
+        rule.garble = 1;
+        if (sscanf(rest, "%79s %d %d", rule.call, &rule.gpu, &rule.from) == 3)
             fresh->rule[fresh->rules++] = rule;
     } else if (!strcmp(kind, "event") && fresh->events < MOST_EVENTS) {
         if (sscanf(rest, "%llu %d %llx %llu %u %u", &event.serial, &event.gpu, &event.type, &event.data,

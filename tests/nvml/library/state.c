@@ -9,6 +9,8 @@
 static struct state states[2];
 struct state *latest = &states[0];
 int initialised;
+handle nonsense_handle = {99, -1, 0, 0};
+_Thread_local int garbling;
 handle gpu_handles[MOST_GPUS], mig_handles[MOST_GPUS][MOST_MIG], instance_handles[MOST_GPUS][MOST_INSTANCES];
 handle compute_handles[MOST_GPUS][MOST_INSTANCES][MOST_COMPUTE];
 
@@ -16,6 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stat seen;
 static struct count counts[MOST_COUNTS];
 static int counted;
+static u64 delivered;
 
 void make_handles(void) {
     for (int gpu = 0; gpu < MOST_GPUS; gpu++) {
@@ -47,6 +50,8 @@ static void refresh(void) {
     fclose(file);
     latest = fresh;
     seen = found;
+    if (!now.events)
+        delivered = 0;
 }
 
 static int count_call(const char *call, int gpu) {
@@ -82,6 +87,7 @@ void sleep_for(double seconds) {
 nvmlReturn_t enter(const char *call, int gpu) {
     double seconds = 0;
     int code = SUCCESS;
+    garbling = 0;
     pthread_mutex_lock(&lock);
     refresh();
     count_call(call, gpu);
@@ -91,7 +97,8 @@ nvmlReturn_t enter(const char *call, int gpu) {
             continue;
         if (++rule->hits < rule->from)
             continue;
-        if (rule->seconds > 0) seconds = rule->seconds;
+        if (rule->garble) garbling = 1;
+        else if (rule->seconds > 0) seconds = rule->seconds;
         else code = rule->code;
     }
     if (code == SUCCESS && !initialised && strncmp(call, "nvmlInit", 8))
@@ -113,9 +120,37 @@ int next_event(struct event_set *set, event_data *data) {
         if (event->serial <= set->delivered || (event->gpu >= 0 && !(set->types[event->gpu] & event->type)))
             continue;
         set->delivered = event->serial;
+        if (event->serial > delivered)
+            delivered = event->serial;
         handle *device = event->gpu < 0 ? NULL : &gpu_handles[event->gpu];
         *data = (event_data){device, event->type, event->data, event->instance, event->compute};
         found = 1;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+u64 last_event(void) {
+    pthread_mutex_lock(&lock);
+    u64 last = delivered;
+    pthread_mutex_unlock(&lock);
+    return last;
+}
+
+int find_uuid(const char *uuid, handle **device) {
+    int found = -1;
+    pthread_mutex_lock(&lock);
+    refresh();
+    for (int gpu = 0; gpu < now.gpus && found < 0; gpu++) {
+        if (!strcmp(now.gpu[gpu].uuid, uuid)) {
+            *device = &gpu_handles[gpu];
+            found = gpu;
+        }
+        for (int mig = 0; mig < MOST_MIG && found < 0; mig++)
+            if (now.gpu[gpu].migs[mig].known && !strcmp(now.gpu[gpu].migs[mig].uuid, uuid)) {
+                *device = &mig_handles[gpu][mig];
+                found = gpu;
+            }
     }
     pthread_mutex_unlock(&lock);
     return found;

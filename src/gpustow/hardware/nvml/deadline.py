@@ -55,8 +55,10 @@ class DeadlineCaller:
         self._stuck = [job for job in self._stuck if job.done.empty()]
         return len(self._stuck)
 
-    def call(self, function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
+    def call(self, function: Callable[..., Any], *arguments: Any, about: str = "", waits: float = 0.0) -> Any:
         """What the function returns or raises; `about` is what it is asked about, such as `GPU 2`.
+
+        A function that is there to wait has the seconds that it `waits` beside the deadline.
 
         Raises:
             Hang: it did not return within the deadline, an earlier call of it about the same has not returned yet, or
@@ -72,11 +74,11 @@ class DeadlineCaller:
         job = _Job(function, arguments, about)
         self._jobs.put(job)
         try:
-            job.done.get(timeout=self.deadline)
+            job.done.get(timeout=waits + self.deadline)
         except Empty:
             self._stuck.append(job)
             self.close()
-            raise Hang(f"no answer within {self.deadline:g} s") from None
+            raise Hang(f"no answer within {waits + self.deadline:g} s") from None
         if job.error is not None:
             raise job.error
         return job.result

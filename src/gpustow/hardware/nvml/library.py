@@ -33,10 +33,13 @@ NOT_SUPPORTED = 3
 NO_PERMISSION = 4
 NOT_FOUND = 6
 DRIVER_NOT_LOADED = 9
+TIMEOUT = 10
 FUNCTION_NOT_FOUND = 13
 GPU_IS_LOST = 15
 RESET_REQUIRED = 16
 VERSION_MISMATCH = 18
+ARGUMENT_VERSION_MISMATCH = 25
+DEPRECATED = 26
 UNKNOWN = 999
 
 _ADVICE = {
@@ -107,14 +110,16 @@ class Nvml:
         with suppress(NvmlFailure):
             self.call("nvmlShutdown")
 
-    def call(self, name: str, *arguments: Any, about: str = "") -> Any:
+    def call(self, name: str, *arguments: Any, about: str = "", waits: float = 0.0) -> Any:
         """What the function of the bindings returns; `about` is what it is asked about, such as `GPU 2`.
+
+        A function that is there to wait has the seconds that it `waits` beside the deadline.
 
         Raises:
             NvmlFailure: it failed, or did not return in time.
         """
         try:
-            return self._caller.call(getattr(self.bindings, name), *arguments, about=about)
+            return self._caller.call(getattr(self.bindings, name), *arguments, about=about, waits=waits)
         except Hang as hang:
             raise NvmlFailure(name, None, str(hang)) from None
         except self.bindings.NVMLError as error:
