@@ -1,0 +1,102 @@
+"""The parts of the specification of an ordinary node: its GPUs and MIG devices, and what all of them need.
+
+Every GPU is there by the name that Allocate answers with, also one that the configuration excludes: kubelet may hold an
+older answer that names it. A GPU in MIG mode is no device of its own, unless the MIG strategy serves it as if it were
+whole. MIG devices are there whatever the strategy. A MIG device whose capabilities the kernel does not list has been
+left out by the reader already, which says so.
+
+Drawing with a MIG device takes a profile that allows it (`+gfx`); only such a device gets the nodes for it.
+"""
+
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from posixpath import basename, dirname
+
+from gpustow.config import MigStrategy
+from gpustow.errors import CdiSpecError
+from gpustow.hardware.node import Gpu, Node
+from gpustow.injection.cdi.edits import CdiEdits
+from gpustow.injection.cdi.generator.generated import Parts
+from gpustow.injection.cdi.generator.libraries import DriverLibraries, find_libraries
+from gpustow.injection.cdi.generator.sources import Sources
+from gpustow.injection.cdi.generator.symlinks import driver_links, graphics_links
+from gpustow.injection.cdi.names import device_name
+from gpustow.injection.cdi.specification import CdiDevice
+from gpustow.injection.hostdevices import HostDevices
+from gpustow.resources.device import Device
+from gpustow.resources.gpu import gpu_device
+from gpustow.resources.mig import mig_devices
+
+_LIBRARY = "lib?*.so*"
+_DRAWS = "gfx"
+
+
+def nvml_parts(node: Node, host: HostDevices, sources: Sources) -> Parts:
+    """The devices and common edits of a node with NVIDIA's ordinary driver."""
+    devices = [each for gpu in node.gpus for device in _served(gpu, sources) for each in _named(gpu, device, sources)]
+    return Parts(tuple(devices), _common(node, host, sources))
+
+
+def _served(gpu: Gpu, sources: Sources) -> Iterator[Device]:
+    if not gpu.mig_enabled or sources.config.mig_strategy is MigStrategy.NONE:
+        yield gpu_device(gpu)
+    yield from mig_devices(gpu)
+
+
+def _named(gpu: Gpu, device: Device, sources: Sources) -> Iterator[CdiDevice]:
+    """The device under its name, if it has one and there is something to give for it."""
+    try:
+        name = device_name(device, sources.config.device_id_strategy)
+    except CdiSpecError as error:
+        sources.findings.tell(f"device {device.index} is left out: {error}")
+        return
+    if not device.paths:
+        sources.findings.tell(f"device {device.index} is left out: it has no device nodes")
+        return
+    yield CdiDevice(name, _device_edits(gpu, device, sources))
+
+
+def _device_edits(gpu: Gpu, device: Device, sources: Sources) -> CdiEdits:
+    if device.mig is not None and _DRAWS not in device.mig.profile.attribute:
+        return sources.nodes.edits(device.paths)
+    drawing = sources.nodes.drawing(gpu)
+    links = sources.nodes.drawing_links(gpu, drawing)
+    return sources.nodes.edits((*device.paths, *drawing)) + CdiEdits(hooks=sources.hooks.create_symlinks(links))
+
+
+def _common(node: Node, host: HostDevices, sources: Sources) -> CdiEdits:
+    """What every container with a device of this node gets."""
+    search, hooks, findings = sources.search, sources.hooks, sources.findings
+    libraries = find_libraries(
+        sources.root.driver, node.driver_version, findings, explicit=sources.features.explicit_libraries
+    )
+    modules = tuple(search.xorg(libraries.version, libraries.directories)) if libraries.directories else ()
+    mounts = [search.mount(path) for path in (*libraries.driver, *libraries.graphics)]
+    mounts += [*modules, *search.configurations(), *search.vulkan()]
+    if libraries.version:
+        mounts += search.firmware(libraries.version)
+    mounts += search.programs()
+    if sources.features.sockets:
+        mounts += search.sockets()
+    drawing = (*libraries.driver, *(module.container_path for module in modules))
+    files = sources.root.driver
+    made = (
+        *hooks.create_symlinks(graphics_links(files, libraries.graphics, drawing, libraries.version)),
+        *hooks.create_symlinks(driver_links(files, libraries.driver, libraries.version)),
+        *(hooks.enable_cuda_compat(f"--host-driver-version={libraries.version}") if libraries.version else ()),
+        *hooks.update_ldcache(library_directories(libraries.driver)),
+        *hooks.disable_device_node_modification(),
+        *hooks.update_application_profile(),
+    )
+    return CdiEdits(env=_environment(libraries), mounts=tuple(mounts), hooks=made) + sources.nodes.edits(host.control)
+
+
+def _environment(libraries: DriverLibraries) -> tuple[str, ...]:
+    if not libraries.directories:
+        return ()
+    return (f"NVIDIA_CTK_LIBCUDA_DIR={':'.join(libraries.directories)}",)
+
+
+def library_directories(paths: Iterable[str]) -> tuple[str, ...]:
+    """The directories of those files that the loader takes for libraries, each once."""
+    return tuple(dict.fromkeys(dirname(path) for path in paths if fnmatchcase(basename(path), _LIBRARY)))
