@@ -12,6 +12,9 @@ NANOSECONDS = 10**9
 MOST_FAULTS = 1000
 """As many are remembered for each device and kind of fault, at most."""
 
+SAME_FAULT_SECONDS = 5.0
+"""Events of one kind that come within this time of the first are one fault. An assumption: no vendor gives a number."""
+
 RULE_PATTERN = r"^(ignore|fatal|[1-9][0-9]* in \S+)$"
 """For the JSON schema: what a rule looks like."""
 
@@ -52,8 +55,12 @@ def parse_rule(text: str) -> FaultRule:
     faults, nanoseconds = int(match[1]), parse_duration(match[2])
     if not 1 < faults <= MOST_FAULTS:
         raise ValueError(f"{text!r}: the number of faults is 2 to {MOST_FAULTS}; one fault is written fatal")
-    if not 0 < nanoseconds < INFINITE:
-        raise ValueError(f"{text!r}: the time is above 0 and not infinite")
+    least = (faults - 1) * SAME_FAULT_SECONDS
+    if not least * NANOSECONDS <= nanoseconds < INFINITE:
+        apart, shortest = written_seconds(SAME_FAULT_SECONDS), written_seconds(least)
+        raise ValueError(
+            f"{text!r}: faults within {apart} are one, so the time is {shortest} or more; and not infinite"
+        )
     return FaultRule(faults, nanoseconds / NANOSECONDS)
 
 
