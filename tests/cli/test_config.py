@@ -91,19 +91,21 @@ def test_a_flag_that_the_plugin_does_not_have_is_a_usage_error(file: Path, word:
 
 def test_show_prints_each_value_and_where_it_comes_from(file: Path) -> None:
     file.write_text(SHARED)
-    ended = run("gpustow", "config", "show", "-config-file", str(file), "-gds-enabled", env={"MIG_STRATEGY": "single"})
+    ended = run(
+        "gpustow", "config", "show", "-config-file", str(file), "-imex-required", env={"MIG_STRATEGY": "single"}
+    )
     lines = ended.out.splitlines()
     assert lines[0].startswith(f"config file: {file} (sha256 ")
     told = {name: (origin, value) for name, origin, value in (line.split(maxsplit=2) for line in lines[1:])}
     assert told["flags.migStrategy"] == ("environment", "single")
-    assert told["flags.gdsEnabled"] == ("flag", "true")
+    assert told["imex.required"] == ("flag", "true")
     assert told["flags.mpsRoot"] == ("default", '""')
     shared = "resources: [{name: nvidia.com/gpu, devices: all, replicas: 4}]"
     assert told["sharing.timeSlicing"] == (
         "file",
         f"{{renameByDefault: false, failRequestsGreaterThanOne: false, {shared}}}",
     )
-    assert "warning: accepted, but without effect in this version: --gds-enabled" in ended.err
+    assert "warning: imex.required has no effect without imex.channelIDs" in ended.err
 
 
 def test_show_prints_json_as_well() -> None:

@@ -72,11 +72,11 @@ def test_the_driver_is_found_where_the_plugins_environment_says(tmp_path: Path) 
 def test_warnings_about_the_configuration_are_told_and_not_among_the_data(tmp_path: Path) -> None:
     driver = FakeDriver(tmp_path, load_node_model("t4-4"))
     config = tmp_path / "config.yaml"
-    config.write_text("flags: {nvidiaDriverRoot: /driver}", encoding="utf-8")
+    config.write_text("imex: {required: true}", encoding="utf-8")
     variables = driver.environment | {"GPUSTOW_SYSTEM_ROOT": str(driver.system_root), "CONFIG_FILE": str(config)}
     ended = run("gpustow", "inspect", "-o", "json", env=variables)
     assert ended.code == 0
-    assert ended.err == "warning: accepted, but without effect in this version: flags.nvidiaDriverRoot\n"
+    assert ended.err == "warning: imex.required has no effect without imex.channelIDs\n"
     json.loads(ended.out)
 
 

@@ -26,20 +26,7 @@ from gpustow.config.filekeys import PATHS
 from gpustow.config.settings import BY_FLAG
 from gpustow.errors import ConfigError
 
-ACTING_FLAGS = {
-    "config-file",
-    "strict-config",
-    "mig-strategy",
-    "fail-on-init-error",
-    "shared-devices-allocation-policy",
-    "device-list-strategy",
-    "device-id-strategy",
-    "kubelet-socket",
-    "select-gpus",
-    "exclude-gpus",
-    "driver-root-ctr-path",
-    "device-discovery-strategy",
-}
+IDLE_FLAGS = {"nvidia-cdi-hook-path", "cdi-feature-flags", "cdi-disable-hooks"}
 
 
 def load(
@@ -138,17 +125,12 @@ def test_numbers_may_be_hexadecimal_and_what_is_no_number_is_refused() -> None:
 
 
 def test_list_flags_accumulate_and_split_at_commas() -> None:
-    loaded = load(flags={"device-list-strategy": ["envvar, cdi-cri", "volume-mounts"]})
-    (warning,) = loaded.warnings
-    assert "--device-list-strategy cdi-cri" in warning
-    assert "--device-list-strategy volume-mounts" in warning
-    assert loaded.config.device_list_strategies == (DeviceListStrategy.ENVVAR,)
-
-
-def test_a_strategy_that_does_not_act_yet_is_told_and_the_environment_variable_takes_its_place() -> None:
-    loaded = load(environ={"DEVICE_LIST_STRATEGY": "cdi-cri"})
-    assert loaded.config.device_list_strategies == (DeviceListStrategy.ENVVAR,)
-    assert loaded.warnings == ("accepted, but without effect in this version: DEVICE_LIST_STRATEGY cdi-cri",)
+    loaded = load(flags={"device-list-strategy": ["cdi-cri, envvar", "volume-mounts", "envvar"]})
+    assert loaded.config.device_list_strategies == (
+        DeviceListStrategy.CDI_CRI,
+        DeviceListStrategy.ENVVAR,
+        DeviceListStrategy.VOLUME_MOUNTS,
+    )
 
 
 @pytest.mark.parametrize("setting", [setting for setting in SETTINGS if not setting.acts], ids=lambda each: each.flag)
@@ -160,19 +142,19 @@ def test_every_setting_that_does_not_act_is_told_when_it_is_set(setting: object)
 
 
 def test_what_acts_and_what_does_not_is_as_documented() -> None:
-    assert {setting.flag for setting in SETTINGS if setting.acts} == ACTING_FLAGS
+    assert {setting.flag for setting in SETTINGS if not setting.acts} == IDLE_FLAGS
 
 
 def test_all_settings_without_effect_are_told_in_one_warning() -> None:
-    loaded = load(
-        "flags: {mpsRoot: /mps}\nsharing: {mps: {resources: [{name: gpu, replicas: 2}]}}",
-        environ={"PASS_DEVICE_SPECS": "true", "NVIDIA_CTK_PATH": "/ctk"},
+    loaded = load(flags={"cdi-disable-hooks": "all"}, environ={"CDI_FEATURE_FLAGS": "x", "NVIDIA_CTK_PATH": "/ctk"})
+    assert loaded.warnings == (
+        "accepted, but without effect in this version: NVIDIA_CTK_PATH, CDI_FEATURE_FLAGS, --cdi-disable-hooks",
     )
-    (warning,) = loaded.warnings
-    assert warning == (
-        "accepted, but without effect in this version: "
-        "PASS_DEVICE_SPECS, NVIDIA_CTK_PATH, flags.mpsRoot, sharing.mps (containers are not connected to MPS)"
-    )
+
+
+def test_mps_with_its_root_acts_and_is_no_matter_for_a_warning() -> None:
+    loaded = load("flags: {mpsRoot: /mps}\nsharing: {mps: {resources: [{name: gpu, replicas: 2}]}}")
+    assert loaded.warnings == ()
 
 
 def test_a_setting_without_effect_is_not_told_when_it_says_what_is_so_anyway() -> None:
@@ -263,7 +245,12 @@ ROWS = (
     Row("driver-root", "/driver", "/driver", "/driver"),
     Row("dev-root", "/devices", "/devices", "/devices"),
     Row("pass-device-specs", "true", "yes", True),
-    Row("device-list-strategy", "envvar,cdi-cri", "[envvar, cdi-cri]", (DeviceListStrategy.ENVVAR,)),
+    Row(
+        "device-list-strategy",
+        "envvar,cdi-cri",
+        "[envvar, cdi-cri]",
+        (DeviceListStrategy.ENVVAR, DeviceListStrategy.CDI_CRI),
+    ),
     Row("device-id-strategy", "index", "index", DeviceIdStrategy.INDEX),
     Row("gdrcopy-enabled", "1", "on", True),
     Row("gds-enabled", "T", "true", True),

@@ -1,8 +1,17 @@
 """Sharing by MPS: refusals, and what clients get."""
 
+from dataclasses import replace
+
 import pytest
 
-from gpustow.config import Config, MigStrategy, ReplicatedResource, ReplicatedResources
+from gpustow.config import (
+    Config,
+    DeviceListStrategy,
+    MigStrategy,
+    ReplicatedResource,
+    ReplicatedResources,
+    ResourcePattern,
+)
 from gpustow.errors import ConfigError
 from gpustow.hardware.node import Gpu, Platform
 from gpustow.resources import MpsShares, Resource, Sharing, build_catalog, mps_shares
@@ -78,3 +87,14 @@ def test_case_c44_each_client_has_its_part_of_memory_and_threads(
 def test_a_gpu_of_unknown_memory_has_no_limit(memory: int | None) -> None:
     machine = node(gpu(0, memory_bytes=memory), gpu(1))
     assert mps_shares(machine, by_mps(*machine.gpus)).memory_mib == {"1": 4096}
+
+
+def test_resources_that_have_a_daemon_each_cannot_be_asked_for_together() -> None:
+    patterns = (ResourcePattern("*T4", "nvidia.com/t4"), ResourcePattern("*", "nvidia.com/other"))
+    both = ReplicatedResources(tuple(ReplicatedResource(pattern.name, 2) for pattern in patterns))
+    mixed = node(gpu(0), gpu(1, model="NVIDIA L4"))
+    volume = (DeviceListStrategy.VOLUME_MOUNTS,)
+    config = Config(gpu_patterns=patterns, mps=both, mps_root="/mps", device_list_strategies=volume)
+    (warning,) = build_catalog(mixed, config).warnings
+    assert warning.endswith("more than one of nvidia.com/t4, nvidia.com/other reaches the MPS daemon of one alone")
+    assert build_catalog(mixed, replace(config, mps=None, time_slicing=both)).warnings == ()

@@ -16,7 +16,7 @@ from gpustow.config.xidswitches import XidSwitches
 class Config:
     """What the operator asked for, defaults filled in: a field for each setting of the table, by the flag's name.
 
-    `device_list_strategies` are those that act, in the order given. `kubelet_socket` is empty if nobody is to be
+    `device_list_strategies` are in the order given, each once. `kubelet_socket` is empty if nobody is to be
     registered with, `config_file` if there is none. `dev_root` is the driver root where nothing else is said.
     `visible_devices` are what NVIDIA_VISIBLE_DEVICES names in our own environment; empty where it names none.
     At most one of `time_slicing` and `mps` is there. `xid_switches` are the XIDs that our own environment names.

@@ -3,7 +3,8 @@
 A key that stands in the file with a value is kept even if the value is empty, so that it is checked and refused like
 any other; null counts as absent. Whether a value may be is decided for the one that holds; one that cannot be and that
 a flag or variable takes the place of is told. Everything that is wrong is told at once. What is accepted and has no
-effect is told in warnings: one for each key that is unknown, one for all settings of v0.20.0 that do not act yet.
+effect is told in warnings: one for each key that is unknown, one for all settings of v0.20.0 that do not act yet, and
+one for each pair of settings that go together badly.
 """
 
 import hashlib
@@ -15,12 +16,11 @@ from typing import Any
 from gpustow.config.config import Config, ConfigFile, LoadedConfig, Origin
 from gpustow.config.file import FileContent, read_file
 from gpustow.config.given import Given, former_names, read_given, visible_devices
-from gpustow.config.settings import BY_FLAG, BY_KEY, FEATURE_SETTINGS, SETTINGS
+from gpustow.config.interplay import interplay
+from gpustow.config.settings import BY_KEY, FEATURE_SETTINGS, SETTINGS
 from gpustow.config.strategies import DeviceDiscoveryStrategy, DeviceIdStrategy, DeviceListStrategy, MigStrategy
 from gpustow.config.xidswitches import XidSwitches, read_switches
 from gpustow.errors import ConfigError, Problem
-
-_ACTING_LIST_STRATEGIES = (DeviceListStrategy.ENVVAR,)
 
 _WORDS: Mapping[str, type[Enum]] = {
     "mig-strategy": MigStrategy,
@@ -56,7 +56,8 @@ def load_config(
     if problems := [*content.findings.refused, *_misfits(given), *_clashes(config, given)]:
         # With the keys that have no effect, because they are often the reason.
         raise ConfigError(_source(problems, given, path), [*problems, *content.findings.unknown])
-    if idle := _without_effect(given, content):
+    warnings += interplay(config)
+    if idle := _without_effect(given):
         warnings.append(f"accepted, but without effect in this version: {', '.join(idle)}")
     return LoadedConfig(
         config=config,
@@ -139,20 +140,15 @@ def _source(problems: Sequence[Problem], given: Mapping[str, Given], path: str) 
     return f"from flags, environment and file {path}" if path else "from flags and environment"
 
 
-def _without_effect(given: Mapping[str, Given], content: FileContent) -> list[str]:
+def _without_effect(given: Mapping[str, Given]) -> list[str]:
     """What was set to something else than its default, and does not act."""
     idle = []
     for setting in SETTINGS:
         if setting.flag not in given:
             continue
         own = given[setting.flag]
-        if setting.flag == "device-list-strategy" and isinstance(own.value, tuple):
-            acting = [strategy.value for strategy in _ACTING_LIST_STRATEGIES]
-            idle += [f"{own.name} {word}" for word in own.value if word not in acting]
-        elif not setting.acts and own.value != setting.default:
+        if not setting.acts and own.value != setting.default:
             idle.append(own.name)
-    if content.mps is not None and not BY_FLAG["mps-root"].acts:
-        idle.append("sharing.mps (containers are not connected to MPS)")
     return idle
 
 
@@ -168,7 +164,7 @@ def _config(
             values[setting.attribute] = words(value if value in setting.allowed else setting.default)
         else:
             values[setting.attribute] = value
-    values["device_list_strategies"] = _acting_strategies(values["device_list_strategies"])
+    values["device_list_strategies"] = _list_strategies(values["device_list_strategies"])
     values["dev_root"] = values["dev_root"] or values["driver_root"]
     return Config(
         **values,
@@ -183,6 +179,7 @@ def _config(
     )
 
 
-def _acting_strategies(words: Sequence[str]) -> tuple[DeviceListStrategy, ...]:
-    acting = tuple(strategy for strategy in _ACTING_LIST_STRATEGIES if strategy.value in words)
-    return acting or _ACTING_LIST_STRATEGIES
+def _list_strategies(words: Sequence[str]) -> tuple[DeviceListStrategy, ...]:
+    """The strategies in the order given, each once."""
+    known = {strategy.value: strategy for strategy in DeviceListStrategy}
+    return tuple(known[word] for word in dict.fromkeys(words) if word in known)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gpustow.config.healthpage import health_section
 from gpustow.config.setting import Kind, Setting
-from gpustow.config.settings import BY_FLAG, FEATURE_SETTINGS, SETTINGS
+from gpustow.config.settings import FEATURE_SETTINGS, SETTINGS
 
 EXAMPLE = """\
 version: v1
@@ -129,8 +129,6 @@ The file is shared with feature discovery, which reads these keys; the plugin on
 def configuration_page() -> str:
     """The page, as Markdown."""
     idle = [f"`--{setting.flag}`" for setting in SETTINGS if not setting.acts]
-    if not BY_FLAG["mps-root"].acts:
-        idle.append("`sharing.mps` for containers, which are not connected to MPS")
     lines = [
         _INTRO,
         *_table(SETTINGS),

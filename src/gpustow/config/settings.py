@@ -121,7 +121,6 @@ SETTINGS: tuple[Setting, ...] = (
         key="flags.nvidiaDriverRoot",
         aliases=("nvidia-driver-root",),
         envs=("NVIDIA_DRIVER_ROOT",),
-        acts=False,
     ),
     Setting(
         "dev-root",
@@ -131,7 +130,6 @@ SETTINGS: tuple[Setting, ...] = (
         key="flags.nvidiaDevRoot",
         aliases=("nvidia-dev-root",),
         envs=("NVIDIA_DEV_ROOT",),
-        acts=False,
     ),
     Setting(
         "pass-device-specs",
@@ -140,7 +138,6 @@ SETTINGS: tuple[Setting, ...] = (
         "Pass device nodes to kubelet, for clusters with the CPU manager's static policy.",
         key="flags.plugin.passDeviceSpecs",
         envs=("PASS_DEVICE_SPECS",),
-        acts=False,
     ),
     Setting(
         "gdrcopy-enabled",
@@ -149,7 +146,6 @@ SETTINGS: tuple[Setting, ...] = (
         "Give containers with GPUs GDRCopy's device.",
         key="flags.gdrcopyEnabled",
         envs=("GDRCOPY_ENABLED",),
-        acts=False,
     ),
     Setting(
         "gds-enabled",
@@ -158,7 +154,6 @@ SETTINGS: tuple[Setting, ...] = (
         "Give containers with GPUs the devices of GPUDirect Storage.",
         key="flags.gdsEnabled",
         envs=("GDS_ENABLED",),
-        acts=False,
     ),
     Setting(
         "mofed-enabled",
@@ -167,7 +162,6 @@ SETTINGS: tuple[Setting, ...] = (
         "Give containers with GPUs the InfiniBand devices.",
         key="flags.mofedEnabled",
         envs=("MOFED_ENABLED",),
-        acts=False,
     ),
     Setting(
         "cdi-annotation-prefix",
@@ -176,7 +170,6 @@ SETTINGS: tuple[Setting, ...] = (
         "The prefix of CDI annotations.",
         key="flags.plugin.cdiAnnotationPrefix",
         envs=("CDI_ANNOTATION_PREFIX",),
-        acts=False,
     ),
     Setting(
         "nvidia-cdi-hook-path",
@@ -204,7 +197,6 @@ SETTINGS: tuple[Setting, ...] = (
         "The directory of the MPS control daemon on the host.",
         key="flags.mpsRoot",
         envs=("MPS_ROOT",),
-        acts=False,
     ),
     Setting(
         "device-discovery-strategy",
@@ -225,7 +217,6 @@ SETTINGS: tuple[Setting, ...] = (
         envs=("IMEX_CHANNEL_IDS",),
         whole=((), (0,)),
         refusal="invalid IMEX config: channelIDs must be [] or [0]; found",
-        acts=False,
     ),
     Setting(
         "imex-required",
@@ -234,7 +225,6 @@ SETTINGS: tuple[Setting, ...] = (
         "Fail if an IMEX channel that is asked for does not exist.",
         key="imex.required",
         envs=("IMEX_REQUIRED",),
-        acts=False,
     ),
     Setting(
         "cdi-feature-flags",

@@ -44,7 +44,7 @@ def build_catalog(node: Node, config: Config) -> Catalog:
     resources = tuple(_resource(name, own, kind, limited=limited) for name, own in devices.items())
     check_mps(ours, resources)
     warnings += tuple(warning for resource in resources for warning in check_list(resource))
-    return Catalog(resources, (*warnings, *_warn_of_clash(resources, config)))
+    return Catalog(resources, (*warnings, *_warn_of_clash(resources, config), *_warn_of_daemons(resources)))
 
 
 def _sharing(config: Config) -> tuple[Sharing, ReplicatedResources | None, str]:
@@ -68,5 +68,13 @@ def _warn_of_clash(resources: Sequence[Resource], config: Config) -> tuple[str, 
     names = ", ".join(resource.name for resource in resources)
     effect = f"a container that asks for more than one of {names} will see the devices of one alone"
     reason = "each names them in the same environment variable"
-    way_out = "the device list strategies volume-mounts and CDI, which tell them apart, do not act yet"
+    way_out = "the device list strategies volume-mounts, cdi-annotations and cdi-cri tell them apart"
     return (f"{effect}, because {reason}; {way_out}",)
+
+
+def _warn_of_daemons(resources: Sequence[Resource]) -> tuple[str, ...]:
+    """Tells that resources cannot be asked for together if each has an MPS daemon: a process has one."""
+    by_mps = [resource.name for resource in resources if resource.sharing is Sharing.MPS]
+    if len(by_mps) < 2:
+        return ()
+    return (f"a container that asks for more than one of {', '.join(by_mps)} reaches the MPS daemon of one alone",)
