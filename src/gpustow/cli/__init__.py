@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": "gpustow.cli.explain",
     "inspect": "gpustow.cli.inspect",
     "models": "gpustow.cli.models",
+    "xid": "gpustow.cli.xid",
     "config": "gpustow.cli.config",
 }
 """The module of each command, in the order of the help."""
