@@ -16,6 +16,7 @@ from collections import deque
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from posixpath import dirname
 from typing import BinaryIO, Protocol
 
 _MOST_LINKS = 40
@@ -88,88 +89,84 @@ class RootFiles:
     """The files below the directory `root`."""
 
     def __init__(self, root: Path) -> None:
-        self._root = os.fspath(root)
+        self._root = root
 
     def resolve(self, path: str) -> str | None:
         """As in Files."""
-        return self._there(path, follow_last=True)
+        return self._walk(path, follow_last=True)
 
     def status(self, path: str) -> Status | None:
         """As in Files."""
-        there = self._there(path, follow_last=False)
+        there = self._walk(path, follow_last=False)
         return None if there is None else self._look(there)
 
     def link(self, path: str) -> str | None:
         """As in Files."""
-        there = self._there(path, follow_last=False)
+        there = self._walk(path, follow_last=False)
         return None if there is None else self._link(there)
 
     def names(self, directory: str) -> tuple[str, ...]:
         """As in Files."""
-        there = self._there(directory, follow_last=True)
+        there = self._walk(directory, follow_last=True)
         if there is None:
             return ()
         try:
-            found = [entry.name for entry in Path(self._outside(there)).iterdir()]
+            found = [entry.name for entry in self._outside(there).iterdir()]
         except OSError:
             return ()
         return tuple(sorted(name for name in found if _is_unicode(name)))
 
     def open(self, path: str) -> BinaryIO | None:
         """As in Files."""
-        there = self._there(path, follow_last=True)
+        there = self._walk(path, follow_last=True)
         status = None if there is None else self._look(there)
         if there is None or status is None or not status.is_file:
             return None
         try:
-            return Path(self._outside(there)).open("rb")
+            return self._outside(there).open("rb")
         except OSError:
             return None
 
-    def _there(self, path: str, *, follow_last: bool) -> str | None:
-        """The path without links in it, except perhaps as its last part, if something is there."""
-        real = self._walk(path, follow_last=follow_last)
-        return None if real is None or not _is_unicode(real) or self._look(real) is None else real
-
     def _walk(self, path: str, *, follow_last: bool) -> str | None:
-        """The path without links in it; None if they run in a circle."""
+        """The path without links in it, except perhaps as its last part; None if nothing is there, or for a loop."""
         pending = deque(_parts(path))
-        done: list[str] = []
+        done = ""
         links = 0
         while pending:
             part = pending.popleft()
-            if part == "..":
-                del done[-1:]
-                continue
-            here = [*done, part]
-            target = self._link("/" + "/".join(here)) if pending or follow_last else None
-            if target is None:
+            here = dirname(done) if part == ".." else f"{done.rstrip('/')}/{part}"
+            status = self._look(here)
+            if status is None or (pending and not status.is_directory and not status.is_link):
+                return None
+            if not status.is_link or not (pending or follow_last):
                 done = here
                 continue
+            text = self._link(here) or ""
             links += 1
-            if links > _MOST_LINKS:
+            if not text or links > _MOST_LINKS:
                 return None
-            if target.startswith("/"):
-                done = []
-            pending.extendleft(reversed(_parts(target)))
-        return "/" + "/".join(done)
+            done = "" if text.startswith("/") else done
+            pending.extendleft(reversed(_parts(text)))
+        return done or "/"
 
     def _link(self, path: str) -> str | None:
         try:
-            return os.fspath(Path(self._outside(path)).readlink())
-        except (OSError, ValueError):  # ValueError: a zero byte in the path
+            return os.fspath(self._outside(path).readlink())
+        except OSError:
             return None
 
     def _look(self, path: str) -> Status | None:
+        """What is at a path without links before its last part; None for one that no text can hold."""
         try:
-            found = os.lstat(self._outside(path))
-        except (OSError, ValueError):  # as above
+            path.encode()
+            found = self._outside(path).lstat() if path.strip("/") else self._root.stat()
+        except (OSError, ValueError):  # ValueError: not UTF-8, or a zero byte
             return None
         return Status(found.st_mode, found.st_gid, found.st_mtime)
 
-    def _outside(self, path: str) -> str:
+    def _outside(self, path: str) -> Path:
         """The path by which the kernel knows a path without links."""
-        return self._root + path
+        return self._root / path.lstrip("/")
 
 
 class SimulatedFiles:

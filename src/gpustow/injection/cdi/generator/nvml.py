@@ -5,9 +5,13 @@ older answer that names it. A GPU in MIG mode is no device of its own, unless th
 whole. MIG devices are there whatever the strategy. A MIG device whose capabilities the kernel does not list has been
 left out by the reader already, which says so.
 
+Which GPUs share coherent memory with the processor, the annotation that a feature flag asks for, is told by their
+model: those on one module with a Grace processor do. (The toolkit asks NVML for the addressing mode.)
+
 Drawing with a MIG device takes a profile that allows it (`+gfx`); only such a device gets the nodes for it.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from posixpath import basename, dirname
@@ -26,6 +30,10 @@ from gpustow.injection.hostdevices import HostDevices
 from gpustow.resources.device import Device
 from gpustow.resources.gpu import gpu_device
 from gpustow.resources.mig import mig_devices
+
+COHERENT = "gpu.nvidia.com/coherent"
+_COHERENT_MODEL = re.compile(r"\bG[HB]\d+")
+"""GH200, GB200, GB300: Grace with Hopper, with Blackwell."""
 
 _LIBRARY = "lib?*.so*"
 _DRAWS = "gfx"
@@ -53,7 +61,10 @@ def _named(gpu: Gpu, device: Device, sources: Sources) -> Iterator[CdiDevice]:
     if not device.paths:
         sources.findings.tell(f"device {device.index} is left out: it has no device nodes")
         return
-    yield CdiDevice(name, _device_edits(gpu, device, sources))
+    annotations = {}
+    if sources.features.coherent_annotations and device.mig is None:
+        annotations[COHERENT] = str(_COHERENT_MODEL.search(gpu.model) is not None).lower()
+    yield CdiDevice(name, _device_edits(gpu, device, sources), annotations)
 
 
 def _device_edits(gpu: Gpu, device: Device, sources: Sources) -> CdiEdits:
