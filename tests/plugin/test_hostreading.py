@@ -1,12 +1,18 @@
 import re
+from pathlib import Path
 
 import pytest
 
 from gpustow.config import Config, DeviceListStrategy
 from gpustow.errors import ConfigError
 from gpustow.hardware.node import Platform
+from gpustow.hardware.nodemodel import load_node_model
 from gpustow.injection.hostdevices import CONTROL_NODES, HostDevices
 from gpustow.plugin.hostreading import machine_host, simulated_host
+from gpustow.plugin.offer import Offer
+from tests.kubelet.fakekubelet import FakeKubelet, until
+from tests.plugin.daemon import Daemon
+from tests.plugin.samples import GPU, config, gpu, node
 
 ONLY_NVML = "CDI --device-list-strategy options are only supported on NVML-based systems"
 CDI = [(DeviceListStrategy.CDI_CRI,), (DeviceListStrategy.ENVVAR, DeviceListStrategy.CDI_ANNOTATIONS)]
@@ -50,7 +56,7 @@ def test_a_board_without_nvml_is_served_under_the_other_strategies(strategy: Dev
     assert simulated_host(config, Platform.TEGRA) == HostDevices()
 
 
-def test_nvml_is_looked_for_below_the_driver_root_of_our_container(tmp_path: object) -> None:
+def test_nvml_is_looked_for_below_the_driver_root_of_our_container(tmp_path: Path) -> None:
     looked: list[str] = []
 
     def record(path: str) -> str:
@@ -61,3 +67,28 @@ def test_nvml_is_looked_for_below_the_driver_root_of_our_container(tmp_path: obj
     with pytest.raises(ConfigError):
         machine_host(config, Platform.TEGRA, load_error=record)
     assert [re.sub(r".*/", "", path) for path in looked] == ["libnvidia-ml.so.1"]
+
+
+async def test_the_daemon_ends_where_cdi_cannot_be_whatever_fail_on_init_error_says(tmp_path: Path) -> None:
+    board = load_node_model("jetson-orin").node
+    daemon = Daemon(tmp_path, board, device_list_strategy="cdi-cri", fail_on_init_error="false")
+    with pytest.raises(ConfigError, match=ONLY_NVML):
+        await daemon.supervisor.run()
+
+
+async def test_a_reload_to_what_cannot_be_leaves_the_old_running(tmp_path: Path) -> None:
+    async with FakeKubelet(tmp_path) as kubelet:
+        daemon = Daemon(tmp_path, load_node_model("jetson-orin").node)
+        async with daemon.running() as supervisor:
+            await until(lambda: kubelet.live(GPU) and supervisor.not_ready is None)
+            daemon.flags["device_list_strategy"] = "cdi-annotations"
+            supervisor.reload()
+            await until(lambda: ONLY_NVML in (supervisor.not_ready or ""))
+            assert kubelet.live(GPU)
+
+
+def test_what_the_host_lacks_is_among_the_notes_of_the_offer_and_what_it_has_is_served() -> None:
+    host = HostDevices(control=CONTROL_NODES[:1], notes=("IMEX channel 0 is not there",))
+    offer = Offer.of(node(gpu(0)), config(), host)
+    assert "IMEX channel 0 is not there" in offer.notes
+    assert [served.host for served in offer.served] == [host]
