@@ -60,10 +60,7 @@ def test_with_the_machines_own_root_paths_lead_where_the_kernel_says(
     with TemporaryDirectory() as directory:
         _plant(Path(directory), entries)
         asked = f"{directory}/{path}"
-        try:
-            expected = os.path.realpath(asked, strict=True)
-        except OSError:
-            expected = None
+        expected = os.path.realpath(asked) if Path(asked).exists() else None
         assert RootFiles(Path("/")).resolve(asked) == expected
 
 
