@@ -267,6 +267,7 @@ ROWS = (
     Row("config-file", "config.yaml", "", "config.yaml"),
     Row("cdi-feature-flags", "a, b", "", ("a", "b")),
     Row("cdi-disable-hooks", "all", "", ("all",)),
+    Row("cdi-directory", "/etc/cdi", "/etc/cdi", "/etc/cdi"),
     Row("strict-config", "true", "", True),
     Row("select-gpus", "0,GPU-1", "[0, GPU-1]", ("0", "GPU-1")),
     Row("exclude-gpus", "*T4", "'*T4'", ("*T4",)),

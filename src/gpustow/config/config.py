@@ -47,6 +47,7 @@ class Config:
     imex_required: bool = False
     cdi_feature_flags: tuple[str, ...] = ()
     cdi_disable_hooks: tuple[str, ...] = ()
+    cdi_directory: str = "/var/run/cdi"
     visible_devices: tuple[str, ...] = ()
     gpu_patterns: tuple[ResourcePattern, ...] = ()
     mig_patterns: tuple[ResourcePattern, ...] = ()

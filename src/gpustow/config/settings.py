@@ -242,6 +242,14 @@ SETTINGS: tuple[Setting, ...] = (
         envs=("CDI_DISABLE_HOOKS",),
         acts=False,
     ),
+    Setting(
+        "cdi-directory",
+        Kind.TEXT,
+        "/var/run/cdi",
+        "Where CDI specifications are written: a directory of the host's that its container runtime reads.",
+        key="cdi.directory",
+        envs=("GPUSTOW_CDI_DIRECTORY",),
+    ),
 )
 """In the order of the help: what most operators set comes first."""
 
