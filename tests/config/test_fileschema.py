@@ -33,6 +33,8 @@ def fits(node: Any) -> bool:
         "imex: {channelIDs: [0]}",
         "gpus: {select: [0, GPU-1]}",
         "placement: {resources: [{name: gpu, policy: packed, cap: 2}]}",
+        "health: {xidPolicy: catalogue, xids: {94: 3 in 24h}, events: {unwatched: ignore}, recovery: {enabled: false}}",
+        "health:",
         "flags:",
     ],
 )
@@ -55,6 +57,10 @@ def test_what_is_valid_fits(text: str) -> None:
         "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}, mps: {resources: [{name: gpu, replicas: 2}]}}",
         "imex: {channelIDs: [1]}",
         "placement: {resources: [{name: gpu, policy: aligned}]}",
+        "health: {xids: {x: fatal}}",
+        "health: {xids: {48: deadly}}",
+        "health: {events: {rowRemapPending: 2 in 1h}}",
+        "health: {recovery: {flapCount: 0}}",
         "nothing: 1",
     ],
 )
@@ -97,6 +103,22 @@ ENTRIES = st.fixed_dictionaries(
         "devices": st.sampled_from(["all", "some", 0, 1, [0], ["0:1"], ["x"], [1.5]]),
     },
 )
+HEALTH = st.none() | st.fixed_dictionaries(
+    {},
+    optional={
+        "xidPolicy": st.sampled_from(["compatible", "catalogue", "strict"]),
+        "xids": st.dictionaries(st.sampled_from(["48", "94", "0", "x"]), st.sampled_from(["fatal", "3 in 24h", 3])),
+        "unknownXids": st.sampled_from(["ignore", "never"]),
+        "events": st.dictionaries(
+            st.sampled_from(["eccDoubleBit", "rowRemapPending", "unwatched", "lost"]),
+            st.sampled_from(["ignore", "2 in 1h", True]),
+        ),
+        "recovery": st.fixed_dictionaries(
+            {},
+            optional={"enabled": st.booleans() | st.just(1), "flapCount": st.integers(-1, 2)},
+        ),
+    },
+)
 FILES = st.fixed_dictionaries(
     {},
     optional={
@@ -106,6 +128,7 @@ FILES = st.fixed_dictionaries(
             {"timeSlicing": st.fixed_dictionaries({"resources": st.lists(ENTRIES, max_size=2)})}
         ),
         "imex": st.fixed_dictionaries({"channelIDs": st.sampled_from([[], [1], 0])}),
+        "health": HEALTH,
     },
 )
 

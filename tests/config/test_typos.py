@@ -54,6 +54,11 @@ FILES: tuple[dict[str, Any], ...] = (
         "imex": {"channelIDs": [], "required": False},
         "gpus": {"exclude": ["0"]},
         "placement": {"resources": [{"name": "gpu", "policy": "packed", "cap": 2}]},
+        "health": {
+            "xidPolicy": "compatible",
+            "events": {"eccDoubleBit": "fatal"},
+            "recovery": {"enabled": True, "holdTime": "1m"},
+        },
     },
 )
 
