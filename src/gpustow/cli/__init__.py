@@ -15,6 +15,7 @@ COMMANDS = {
     "plugin": "gpustow.cli.plugin",
     "simulate": "gpustow.cli.simulate",
     "explain": "gpustow.cli.explain",
+    "allocate": "gpustow.cli.allocate",
     "inspect": "gpustow.cli.inspect",
     "models": "gpustow.cli.models",
     "xid": "gpustow.cli.xid",

@@ -17,7 +17,14 @@ import typer
 
 from gpustow.cli.arguments import Flag, rewrite
 from gpustow.cli.options import HELP_FLAGS, NodeModelName, Output, OutputForm
-from gpustow.cli.settingflags import SETTING_FLAGS, given_settings, keyword, setting_parameters
+from gpustow.cli.settingflags import (
+    SETTING_FLAGS,
+    FlagWords,
+    flags_of,
+    given_settings,
+    keyword,
+    setting_parameters,
+)
 from gpustow.config import LoadedConfig, load_config
 from gpustow.errors import CheckFailed, ConfigError, HardwareError
 
@@ -70,14 +77,11 @@ def check(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The configuration file.")],
     *,
     node_model: NodeModelName = None,
-    flag: Annotated[
-        list[str] | None,
-        typer.Option("--flag", metavar="NAME=VALUE", help="A flag that the plugin would have as well; repeatable."),
-    ] = None,
+    flag: FlagWords = None,
     output: OutputForm = Output.TABLE,
 ) -> None:
     """`gpustow config check`."""
-    flags = {**_flags(flag or []), "config-file": file}
+    flags = {**flags_of(flag or []), "config-file": file}
     try:
         loaded = load_config(flags, {})
         forecast = Forecast() if node_model is None else _forecast(loaded, node_model)
@@ -101,18 +105,6 @@ def _refusal(error: ConfigError | HardwareError) -> list[dict[str, str]]:
     if isinstance(error, ConfigError):
         return [{"path": problem.path, "message": problem.message} for problem in error.problems]
     return [{"path": "", "message": error.message}]
-
-
-def _flags(words: Sequence[str]) -> dict[str, object]:
-    """Flags by name. Raises typer.BadParameter for one that the plugin does not have."""
-    known = {name: own.names[0] for own in SETTING_FLAGS for name in own.names}
-    flags: dict[str, list[str]] = {}
-    for word in words:
-        name, equals, value = word.lstrip("-").partition("=")
-        if name not in known or not equals:
-            raise typer.BadParameter(f"{word!r} is not NAME=VALUE with a flag of the plugin", param_hint="--flag")
-        flags.setdefault(known[name], []).append(value)
-    return dict(flags)
 
 
 @dataclass(frozen=True, slots=True)

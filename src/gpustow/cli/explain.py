@@ -11,11 +11,10 @@ import typer
 
 from gpustow.cli.nodepicture import columns
 from gpustow.cli.options import HELP_FLAGS, ConfigFileName, NodeModelName, Output, OutputForm, SystemRoot
-from gpustow.cli.question import Question, Questioned, answer_data
+from gpustow.cli.question import Question, Questioned, answer_data, resource_named
 from gpustow.cli.reader import reader_maker
 from gpustow.config import Config, load_config
-from gpustow.errors import InfeasibleRequest, InputFileError, NoDevicesError, Problem, UsageError
-from gpustow.hardware.node import Node
+from gpustow.errors import InfeasibleRequest, InputFileError, Problem, UsageError
 from gpustow.placement import Placement, Policy
 from gpustow.placement.explain import Explanation
 from gpustow.placement.policy import SHARED_POLICIES
@@ -87,7 +86,7 @@ def explain(
     flags = default_flags(node) if config is None else {"config-file": config}
     settings = load_config(flags, {}).config
     resources = build_catalog(node, settings).resources
-    asked = _resource(resource, resources, node)
+    asked = resource_named(resource, resources, node.name)
     questioned = Questioned(asked, resources, node.links, _policies(asked, settings))
     if batch:
         _answer_lines(questioned)
@@ -103,20 +102,6 @@ def explain(
 def _names(words: Sequence[str] | None) -> list[str] | None:
     """The names in options that hold several, separated by commas."""
     return None if words is None else [name for word in words for name in word.split(",") if name]
-
-
-def _resource(name: str | None, resources: Sequence[Resource], node: Node) -> Resource:
-    """The resource that is asked for; the first one where none is named."""
-    served = [resource for resource in resources if resource.devices]
-    if not served:
-        raise NoDevicesError(f"node {node.name} has no devices to serve")
-    if name is None:
-        return served[0]
-    for resource in served:
-        if name in {resource.name, resource.name.partition("/")[2]}:
-            return resource
-    known = ", ".join(resource.name for resource in served)
-    raise UsageError(f"node {node.name} has no resource {name!r}", advice=f"Choose one of {known}.")
 
 
 def _policies(resource: Resource, config: Config) -> dict[str | None, Policy]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpustow.errors import UsageError
+from gpustow.errors import NoDevicesError, UsageError
 from gpustow.hardware.links import Links
 from gpustow.placement import Inventory, Occupancy, Placement, Policy, Request, place
 from gpustow.placement.explain import Candidate
@@ -54,7 +54,25 @@ def _texts(data: Mapping[str, Any], key: str) -> list[str] | None:
     raise UsageError(f"{key}: {value!r} is not a list of texts")
 
 
-def _short(device: Device) -> str:
+def resource_named(name: str | None, resources: Sequence[Resource], node: str) -> Resource:
+    """The resource that is asked for, with or without its prefix; the first one where none is named.
+
+    `node` is the node's name, for messages. Raises UsageError if there is no such resource, NoDevicesError if there is
+    none at all.
+    """
+    served = [resource for resource in resources if resource.devices]
+    if not served:
+        raise NoDevicesError(f"node {node} has no devices to serve")
+    if name is None:
+        return served[0]
+    for resource in served:
+        if name in {resource.name, resource.name.partition("/")[2]}:
+            return resource
+    known = ", ".join(resource.name for resource in served)
+    raise UsageError(f"node {node} has no resource {name!r}", advice=f"Choose one of {known}.")
+
+
+def short_name(device: Device) -> str:
     """The device by its index."""
     return device.index if device.replica is None else f"{device.index}{REPLICA_SEPARATOR}{device.replica}"
 
@@ -128,7 +146,7 @@ def _names(resources: Iterable[Resource]) -> dict[str, tuple[str, Device]]:
     names: dict[str, tuple[str, Device]] = {}
     for resource in resources:
         for device in resource.devices:
-            names.setdefault(_short(device), (resource.name, device))
+            names.setdefault(short_name(device), (resource.name, device))
             names[device.id] = (resource.name, device)
     return names
 

@@ -5,7 +5,7 @@ What is given is passed on as text; what it means is the configuration's busines
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,25 @@ from gpustow.config import SETTINGS, Kind, Setting
 
 SETTING_FLAGS: Sequence[Flag] = [Flag(setting.names, boolean=setting.kind is Kind.BOOLEAN) for setting in SETTINGS]
 """For rewriting a command line: the names of every flag, and which may stand alone."""
+
+
+FlagWords = Annotated[
+    list[str] | None,
+    typer.Option("--flag", metavar="NAME=VALUE", help="A flag that the plugin would have as well; repeatable."),
+]
+"""An option of commands that ask what the plugin would do; `flags_of` reads it."""
+
+
+def flags_of(words: Sequence[str]) -> dict[str, object]:
+    """The flags in words NAME=VALUE, by name. Raises typer.BadParameter for one that the plugin does not have."""
+    known = {name: own.names[0] for own in SETTING_FLAGS for name in own.names}
+    flags: dict[str, list[str]] = {}
+    for word in words:
+        name, equals, value = word.lstrip("-").partition("=")
+        if name not in known or not equals:
+            raise typer.BadParameter(f"{word!r} is not NAME=VALUE with a flag of the plugin", param_hint="--flag")
+        flags.setdefault(known[name], []).append(value)
+    return dict(flags)
 
 
 def setting_parameters() -> list[inspect.Parameter]:

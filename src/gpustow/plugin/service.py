@@ -131,12 +131,8 @@ class ResourceService:
         served = self._served
         name = served.resource.name
         containers = [tuple(container.devices_ids) for container in request.container_requests]
-        responses = []
         try:
-            for ids in containers:
-                edits = container_edits(served.resource, ids, served.config, served.host, self._new_id())
-                _check_rule(served, ids)
-                responses.append(container_response(edits))
+            responses = [container_answer(served, ids, response_id(self._random)) for ids in containers]
         except AllocationRefused as error:
             log.warning("%s", error)
             self._observer.allocation_failed(name, error)
@@ -151,15 +147,25 @@ class ResourceService:
             self._observer.allocated(name, ids)
         return protocol.AllocateResponse(container_responses=responses)
 
-    def _new_id(self) -> str:
-        """A random UUID, which no other answer has."""
-        return str(UUID(int=self._random.getrandbits(128), version=4))
-
     async def pre_start_container(
         self, _request: protocol.PreStartContainerRequest, _context: Context
     ) -> protocol.PreStartContainerResponse:
         """Nothing is to be done before a container starts; the options say so."""
         return protocol.PreStartContainerResponse()
+
+
+def response_id(random: Random) -> str:
+    """A random UUID, which no other answer has."""
+    return str(UUID(int=random.getrandbits(128), version=4))
+
+
+def container_answer(
+    served: ServedResource, ids: Sequence[str], response_id: str
+) -> protocol.ContainerAllocateResponse:
+    """What a container gets with these devices. Raises AllocationRefused."""
+    edits = container_edits(served.resource, ids, served.config, served.host, response_id)
+    _check_rule(served, ids)
+    return container_response(edits)
 
 
 def _check_rule(served: ServedResource, ids: Sequence[str]) -> None:
