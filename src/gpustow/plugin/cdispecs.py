@@ -1,0 +1,145 @@
+"""The life of the CDI specifications: made with each offer, on disk before kubelet hears of it, and then tidied up.
+
+They are made and written in the thread that builds the offer. A name that was there stays at first, for kubelet may hold
+an answer with it that is given to the runtime again and again; the running offer, too, goes on answering with the old
+names until the new one takes over. Once that has happened, and kubelet has listed later what containers hold, the names
+that nobody can have in an answer any more are removed. Where kubelet does not list, they stay until the node is booted.
+
+Where CDI is not asked for from the start, nothing is touched: the files that may lie there can be those of another, and
+harm nobody. A configuration that stops asking for CDI has the files removed once no container holds a device.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from gpustow.config import Config
+from gpustow.config.strategies import CDI_STRATEGIES
+from gpustow.errors import GpustowError
+from gpustow.hardware.node import Node
+from gpustow.injection.cdi.directory import CdiDirectory, Publication
+from gpustow.injection.cdi.generator import DriverRoot
+from gpustow.injection.cdi.specification import CdiSpec
+from gpustow.injection.cdi.specs import CdiSpecs, cdi_specs
+from gpustow.injection.cdi.toolkit import Toolkit
+from gpustow.injection.hostdevices import HostDevices
+from gpustow.plugin.blocking import in_thread
+
+log = logging.getLogger(__name__)
+
+SpecMaker = Callable[[Node, Config, HostDevices], CdiSpecs]
+"""Makes the specifications of a node; may block. Raises HardwareError and CdiSpecError."""
+
+
+def machine_specs(node: Node, config: Config, host: HostDevices) -> CdiSpecs:
+    """Those of this machine."""
+    root = DriverRoot.of(config, environ=os.environ)
+    return cdi_specs(node, config, host, root, Toolkit.find(config, environ=os.environ))
+
+
+def simulated_specs(node: Node, config: Config, host: HostDevices) -> CdiSpecs:
+    """Those of a simulated node, which has no driver and no toolkit."""
+    return cdi_specs(node, config, host, DriverRoot.of_simulated(config))
+
+
+class HeldUuids(Protocol):
+    """Knows which devices of ours containers hold."""
+
+    def held_uuids(self, since: float) -> frozenset[str] | None:
+        """Their UUIDs by a list that kubelet made well after `since`; None if there is none."""
+        ...
+
+
+class SpecKeeper:
+    """Keeps our specifications on the disk. `make` makes them, `clock` gives seconds that only go up.
+
+    `publish` is for the thread that builds an offer, all else for the event loop.
+    """
+
+    def __init__(
+        self, make: SpecMaker, clock: Callable[[], float], open_directory: Callable[[Path], CdiDirectory] = CdiDirectory
+    ) -> None:
+        self._make = make
+        self._clock = clock
+        self._open_directory = open_directory
+        self._lock = threading.Lock()
+        self._wanted: Mapping[Path, tuple[CdiSpec, ...]] = {}
+        self._has_old_names = False
+        self._since: float | None = None
+        self._tidied: frozenset[str] | None = None
+        self._told: tuple[str, ...] = ()
+
+    def publish(self, node: Node, config: Config, host: HostDevices) -> None:
+        """Makes and writes what `config` asks for on this node, beside what was there.
+
+        Raises CdiDirectoryError, CdiSpecError and HardwareError; what was there before is then still there.
+        """
+        asked = any(strategy in CDI_STRATEGIES for strategy in config.device_list_strategies)
+        made = self._make(node, config, host) if asked else CdiSpecs(())
+        with self._lock:
+            wanted: dict[Path, tuple[CdiSpec, ...]] = dict.fromkeys(self._wanted, ())
+            if asked:
+                wanted[Path(config.cdi_directory)] = made.specs
+            self._write(wanted, None)
+            self._wanted, self._since = wanted, None
+        for note in made.notes:
+            if note not in self._told:
+                log.info("CDI: %s", note)
+        self._told = made.notes
+
+    def restore(self) -> None:
+        """Writes again what was published, where somebody has changed or removed it. Raises CdiDirectoryError."""
+        with self._lock:
+            self._write(self._wanted, None)
+
+    def serving(self) -> None:
+        """From now on Allocate answers with the names that were published last."""
+        self._since, self._tidied = self._clock(), None
+
+    async def watch(self, usage: HeldUuids, every: float) -> None:
+        """Tidies up whenever kubelet has told something new, looking `every` so many seconds, until cancelled."""
+        while True:
+            await asyncio.sleep(every)
+            await self.tidy(usage)
+
+    async def tidy(self, usage: HeldUuids) -> None:
+        """Removes the names that no answer can have any more, as far as kubelet tells. Fails in no way."""
+        since = self._since
+        if since is None or not self._has_old_names:
+            return
+        held = usage.held_uuids(since)
+        if held is None or held == self._tidied:
+            return
+        self._tidied = held
+        try:
+            await in_thread(lambda: self._remove_old(held, since), name="tidy CDI specifications")
+        except GpustowError as error:
+            log.warning("old names of CDI devices stay: %s", error)
+
+    def _remove_old(self, held: frozenset[str], since: float) -> None:
+        with self._lock:
+            if self._since == since:  # else there is another offer by now
+                self._write(self._wanted, held)
+
+    def _write(self, wanted: Mapping[Path, tuple[CdiSpec, ...]], held: frozenset[str] | None) -> None:
+        has_old_names = False
+        for path, specs in wanted.items():
+            publication = self._open_directory(path).publish(specs, held)
+            has_old_names = has_old_names or bool(publication.old_names)
+            _tell(path, publication)
+        self._has_old_names = has_old_names
+
+
+def _tell(path: Path, publication: Publication) -> None:
+    for name in publication.written:
+        log.info("wrote %s", path / name)
+    for name in publication.removed:
+        log.info("removed %s, which no container needs any more", path / name)
+    for note in publication.notes:
+        log.warning("CDI: %s", note)
+    if publication.written and publication.old_names:
+        log.info("kept for containers that may have them: %s", ", ".join(publication.old_names))
