@@ -124,6 +124,23 @@ def test_numbers_may_be_hexadecimal_and_what_is_no_number_is_refused() -> None:
         load(environ={"IMEX_CHANNEL_IDS": "one"})
 
 
+@pytest.mark.parametrize(
+    ("section", "ids"), [("{}", ()), ("{channelIDs: null}", ()), ("{channelIDs: []}", ()), ("{channelIDs: [0]}", (0,))]
+)
+def test_no_imex_channel_or_channel_0_can_be_asked_for(section: str, ids: tuple[int, ...]) -> None:
+    assert load(f"imex: {section}").config.imex_channel_ids == ids
+
+
+@pytest.mark.parametrize("ids", ["[2]", "[0, 0]", "[0, 1]", "[-1]"])
+def test_other_imex_channels_are_refused(ids: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(f"imex: {{channelIDs: {ids}}}")
+    told = ids.replace(",", "")
+    assert (
+        f"invalid IMEX config: channelIDs must be [] or [0]; found {told}" in problems(error.value)["imex.channelIDs"]
+    )
+
+
 def test_list_flags_accumulate_and_split_at_commas() -> None:
     loaded = load(flags={"device-list-strategy": ["cdi-cri, envvar", "volume-mounts", "envvar"]})
     assert loaded.config.device_list_strategies == (

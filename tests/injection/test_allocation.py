@@ -73,6 +73,7 @@ def test_a_device_that_is_known_and_unhealthy_is_refused_by_name() -> None:
     assert visible(resource, ["device0"]) == "device0"
 
 
+@pytest.mark.parametrize("sharing", [Sharing.TIME_SLICING, Sharing.MPS])
 @pytest.mark.parametrize(
     ("limited", "ids", "refused"),
     [
@@ -84,16 +85,18 @@ def test_a_device_that_is_known_and_unhealthy_is_refused_by_name() -> None:
     ],
 )
 def test_a_shared_request_for_more_than_one_is_refused_where_that_is_asked_for(
+    sharing: Sharing,
     limited: bool,  # noqa: FBT001 - a parameter of the table
     ids: Sequence[str],
     refused: bool,  # noqa: FBT001 - as above
 ) -> None:
-    resource = shared(["device0", "device1"], 2, limited=limited)
+    resource = shared(["device0", "device1"], 2, limited=limited, sharing=sharing)
+    config = Config(mps_root=MPS_ROOT)
     if not refused:
-        assert answer(resource, ids).envs
+        assert answer(resource, ids, config).envs
         return
     with pytest.raises(AllocationRefused, match=f"maximum request size for shared resources is 1; found {len(ids)}"):
-        answer(resource, ids)
+        answer(resource, ids, config)
 
 
 def test_requests_for_whole_gpus_are_never_limited() -> None:
