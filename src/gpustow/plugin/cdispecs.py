@@ -1,9 +1,10 @@
 """The life of the CDI specifications: made with each offer, on disk before kubelet hears of it, and then tidied up.
 
-They are made and written in the thread that builds the offer. A name that was there stays at first, for kubelet may hold
-an answer with it that is given to the runtime again and again; the running offer, too, goes on answering with the old
-names until the new one takes over. Once that has happened, and kubelet has listed later what containers hold, the names
-that nobody can have in an answer any more are removed. Where kubelet does not list, they stay until the node is booted.
+They are made and written in the thread that builds the offer. A name that was there stays at first, for kubelet may
+hold an answer with it that is given to the runtime again and again; the running offer, too, goes on answering with the
+old names until the new one takes over. Once that has happened, and kubelet has listed later what containers hold, the
+names that nobody can have in an answer any more are removed. Where kubelet does not list, they stay until the node is
+booted.
 
 Where CDI is not asked for from the start, nothing is touched: the files that may lie there can be those of another, and
 harm nobody. A configuration that stops asking for CDI has the files removed once no container holds a device.
