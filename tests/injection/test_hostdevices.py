@@ -86,8 +86,10 @@ def test_a_file_or_directory_is_no_device_node(tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev" / "nvidiactl").write_text("")
     (tmp_path / "dev" / "nvidia-uvm").mkdir()
-    (tmp_path / "dev" / "nvidia-uvm-tools").symlink_to("nowhere")
-    assert read(tmp_path, Config()).control == ()
+    for name in ("nvidia-uvm-tools", "nvidia-fs0"):
+        (tmp_path / "dev" / name).symlink_to("nowhere")
+    found = read(tmp_path, Config(gds_enabled=True))
+    assert (found.control, found.gds) == ((), ())
 
 
 def test_a_channel_that_is_required_and_missing_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
