@@ -12,6 +12,7 @@ WELL = RecoveryProof(
     row_remap_pending=False,
     row_remap_failure=False,
     retired_pages_pending=False,
+    sram_threshold_exceeded=False,
 )
 
 

@@ -83,7 +83,8 @@ class RecoveryProof:
     """What a GPU says when it is read again. None means that it cannot tell (no such field, driver too old).
 
     `readable` is whether a handle could be had from the UUID and answers; `uuid_matches` whether that handle names the
-    same UUID. `detail` says what failed.
+    same UUID. `sram_threshold_exceeded` is whether its SRAM has had more uncorrectable errors than it may. `detail`
+    says what failed.
     """
 
     readable: bool
@@ -92,6 +93,7 @@ class RecoveryProof:
     row_remap_pending: bool | None = None
     row_remap_failure: bool | None = None
     retired_pages_pending: bool | None = None
+    sram_threshold_exceeded: bool | None = None
     detail: str = ""
 
 

@@ -8,9 +8,9 @@ time. One that does not answer, or fails in another way, twice in a row cannot b
 watched, NVML is started anew from time to time, because a process that keeps it up need not see that a GPU is back; the
 reader sees it then too.
 
-A wait that fails is first taken for a failure of the event set, and a new one is made. If the next wait fails as well,
-nothing is watched until `watch` is called. Each call has a deadline, and one that hangs is not made again before it
-returns (see `hardware.nvml.deadline`); names of event sets come again, so that only few waits can hang.
+A wait that fails ends the watch, after a look at who is lost; `watch` begins with a new event set. Each call has a
+deadline, and one that hangs is not made again before it returns (see `hardware.nvml.deadline`); names of event sets
+come again, so that only few waits can hang.
 
 Limits: an event in the moment between two event sets is lost, unless it has left something that can still be read.
 """
@@ -76,7 +76,6 @@ class NvmlSource:
         self._sought: set[str] = set()
         self._silent: set[str] = set()
         self._pending: list[HealthEvent] = []
-        self._wait_failed = False
         self._looked_at = self._renewed_at = clock()
 
     def watch(self, node: Node) -> tuple[HealthEvent, ...]:
@@ -121,6 +120,7 @@ class NvmlSource:
             row_remap_pending=report.row_remap_pending,
             row_remap_failure=report.row_remap_failure,
             retired_pages_pending=report.retired_pages_pending,
+            sram_threshold_exceeded=report.sram_threshold_exceeded,
             detail="" if found == gpu_uuid else f"it names itself {found}",
         )
 
@@ -182,8 +182,9 @@ class NvmlSource:
             try:
                 came = watch.wait(part)
             except NvmlFailure as failure:
-                return self._after_failed_wait(watch, failure)
-            self._wait_failed = False
+                found = self._look(watch)
+                self._let_go(str(failure))
+                return (*found, self._failed())
             left -= part
             early = part - (self._clock() - began)
             if came:
@@ -192,16 +193,6 @@ class NvmlSource:
                 self._sleep(early)
             if left <= 0:
                 return ()
-
-    def _after_failed_wait(self, watch: GpuWatch, failure: NvmlFailure) -> tuple[HealthEvent, ...]:
-        """A new event set at the first failure, otherwise the end; before that, who is lost."""
-        found = self._look(watch)
-        if self._wait_failed:
-            self._let_go(str(failure))
-            return (*found, self._failed())
-        log.warning("waiting for events failed, and goes on with a new event set: %s", failure)
-        self._wait_failed = True
-        return (*found, *self._start())
 
     def _look(self, watch: GpuWatch) -> list[HealthEvent]:
         """Finds out which of the watched GPUs are lost, or have failed the last time too."""

@@ -70,6 +70,7 @@ class SimulatedSource:
             row_remap_pending=False,
             row_remap_failure=False,
             retired_pages_pending=False,
+            sram_threshold_exceeded=False,
         )
 
     def close(self) -> None:

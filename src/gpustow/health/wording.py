@@ -67,6 +67,7 @@ def lacks(proof: RecoveryProof, *, unknown_is_proof: bool) -> str:
         (proof.row_remap_failure, _WORDS[EventKind.ROW_REMAP_FAILURE]),
         (proof.row_remap_pending, _WORDS[EventKind.ROW_REMAP_PENDING]),
         (proof.retired_pages_pending, _WORDS[EventKind.PAGE_RETIREMENT_PENDING]),
+        (proof.sram_threshold_exceeded, "its SRAM had too many uncorrectable errors; contact NVIDIA support"),
         (wants is None and not unknown_is_proof, f"it cannot tell whether the driver wants something done to it{_SEE}"),
         (no_repair_told and not unknown_is_proof, f"it cannot tell whether a memory repair is pending{_SEE}"),
     )

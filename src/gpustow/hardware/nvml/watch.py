@@ -52,12 +52,16 @@ class GpuWatch:
         return self._events.register(handle, self._about(gpu.uuid))
 
     def wait(self, seconds: float) -> list[NvmlEvent]:
-        """What comes within so many seconds, as soon as there is something. Raises NvmlFailure."""
+        """What comes within so many seconds, as soon as there is something.
+
+        Raises NvmlFailure if there is nothing because waiting fails.
+        """
         event = self._events.wait(seconds)
         came: list[NvmlEvent] = []
-        while event is not None:
-            came.append(event)
-            event = self._events.wait(0.0) if len(came) < MOST_EVENTS else None
+        with suppress(NvmlFailure):  # the next wait fails too, and loses nothing
+            while event is not None:
+                came.append(event)
+                event = self._events.wait(0.0) if len(came) < MOST_EVENTS else None
         return came
 
     def gpu_of(self, event: NvmlEvent) -> Gpu | None:
