@@ -104,17 +104,20 @@ needs `mpsRoot`.
 
 | strategy | what is put in | who reads it |
 |---|---|---|
-| `envvar` | the variables `NVIDIA_VISIBLE_DEVICES` and `NVIDIA_IMEX_CHANNELS` | NVIDIA's container runtime; a pod can set them too |
-| `volume-mounts` | a mount of `/dev/null` for each device below `/var/run/nvidia-container-devices` | the same, from toolkit 1.3.0, with `accept-nvidia-visible-devices-as-volume-mounts = true` |
-| `cdi-annotations` | an annotation with the names of CDI devices | containerd 1.7 and newer with CDI on, CRI-O 1.24 and newer |
-| `cdi-cri` | the same names in a field of the CRI | containerd 1.7.2 and newer with CDI on, CRI-O 1.28 and newer |
+| `envvar` | `NVIDIA_VISIBLE_DEVICES` and `NVIDIA_IMEX_CHANNELS` | NVIDIA's container runtime |
+| `volume-mounts` | mounts of `/dev/null` that are named like the devices | the same, if it accepts them |
+| `cdi-annotations` | an annotation with the names of CDI devices | containerd 1.7, CRI-O 1.24, and newer |
+| `cdi-cri` | the same names in a field of the CRI | containerd 1.7.2, CRI-O 1.28, and newer |
 
-containerd 1.7 has CDI off unless it is told otherwise, and then starts a container without its GPU and without a word.
+A pod can set the variable of `envvar` itself and so see GPUs that it did not ask for; the other ways are closed to it.
+NVIDIA's container runtime accepts mounts from version 1.3 of its toolkit on, if its configuration has
+`accept-nvidia-visible-devices-as-volume-mounts = true`. containerd 1.7 has CDI off unless it is told otherwise, and then
+starts a container without its GPU and without a word.
 
-With a strategy that is not CDI, `passDeviceSpecs` passes the device nodes as well, from below `nvidiaDevRoot`.
-`gdrcopyEnabled`, `gdsEnabled` and `mofedEnabled` put in the variables `NVIDIA_GDRCOPY`, `NVIDIA_GDS` and `NVIDIA_MOFED`,
-and with CDI the names of those devices. A container with a device of a resource that is shared by MPS is connected to the
-control daemon below `mpsRoot`. `gpustow allocate` shows all of it for a node and a configuration.
+With a strategy that is not CDI, `passDeviceSpecs` passes the device nodes as well, from below `nvidiaDevRoot`. The
+settings `gdrcopyEnabled`, `gdsEnabled` and `mofedEnabled` put in the variables `NVIDIA_GDRCOPY`, `NVIDIA_GDS` and
+`NVIDIA_MOFED`, and with CDI the names of those devices. A container with a device of a resource that is shared by MPS is
+connected to the control daemon below `mpsRoot`. `gpustow allocate` shows all of it for a node and a configuration.
 
 ### Names
 
