@@ -111,13 +111,13 @@ needs `mpsRoot`.
 
 A pod can set the variable of `envvar` itself and so see GPUs that it did not ask for; the other ways are closed to it.
 NVIDIA's container runtime accepts mounts from version 1.3 of its toolkit on, if its configuration has
-`accept-nvidia-visible-devices-as-volume-mounts = true`. containerd 1.7 has CDI off unless it is told otherwise, and then
-starts a container without its GPU and without a word.
+`accept-nvidia-visible-devices-as-volume-mounts = true`. containerd 1.7 has CDI off unless it is told otherwise, and
+then starts a container without its GPU and without a word.
 
 With a strategy that is not CDI, `passDeviceSpecs` passes the device nodes as well, from below `nvidiaDevRoot`. The
 settings `gdrcopyEnabled`, `gdsEnabled` and `mofedEnabled` put in the variables `NVIDIA_GDRCOPY`, `NVIDIA_GDS` and
-`NVIDIA_MOFED`, and with CDI the names of those devices. A container with a device of a resource that is shared by MPS is
-connected to the control daemon below `mpsRoot`. `gpustow allocate` shows all of it for a node and a configuration.
+`NVIDIA_MOFED`, and with CDI the names of those devices. A container with a device of a resource that is shared by MPS
+is connected to the control daemon below `mpsRoot`. `gpustow allocate` shows all of it for a node and a configuration.
 
 ### Names
 
