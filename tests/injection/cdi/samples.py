@@ -1,5 +1,8 @@
 """Specifications for tests: plain ones by hand, and whatever hypothesis comes up with."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from hypothesis import strategies as st
 
 from gpustow.injection.cdi.edits import HOOK_NAMES, NODE_TYPES
@@ -21,61 +24,70 @@ def spec(*names: str, class_: str = "gpu") -> CdiSpec:
     return CdiSpec(kind(class_), tuple(map(device, names)))
 
 
-# Mostly what is allowed, and now and then what is not.
-_TEXT = st.sampled_from(["", "a", "b c", "=", "1:0", "/", "ü", "\n", "\ud800"]) | st.text(max_size=4)
-_PATH = st.sampled_from(["/dev/a", "/dev/b", "/dev/dri/c", ""])
-_VARIABLE = st.sampled_from(["A=b", "A=", "LONG=x=y", "=x", "A", ""])
-_NUMBER = st.none() | st.sampled_from([0, 1, 438, (1 << 32) - 1, 1 << 32, -1, 1 << 63])
-_NAME = st.sampled_from(["GPU-1", "MIG-2", "0", "1:0", "all", "a", "", "a/b", "-a", "a-", "a\n"])
-_KIND = st.sampled_from(["vendor.com/gpu", "k8s.io/imex-channel", "ve/cl.ass", "v/gpu", "vendor", "vendor/", "a/b/c"])
-_ANNOTATIONS = st.dictionaries(
-    st.sampled_from(["a.example.org/b", "B_c", "gpu.nvidia.com/coherent", "/x", "a b", "a" * 64]), _TEXT, max_size=1
-)
+def _few(items: st.SearchStrategy[Any], most: int = 2, least: int = 0) -> st.SearchStrategy[Any]:
+    return st.lists(items, min_size=least, max_size=most).map(tuple)
 
 
-def _few(items: st.SearchStrategy[object], most: int = 2) -> st.SearchStrategy[tuple[object, ...]]:
-    return st.lists(items, max_size=most).map(tuple)
+class Makers:
+    """What hypothesis makes specifications from: only of what is allowed, or also of what is not."""
+
+    def __init__(self, *, wild: bool) -> None:
+        def one_of(fine: Iterable[Any], wrong: Iterable[Any]) -> st.SearchStrategy[Any]:
+            return st.sampled_from([*fine, *(wrong if wild else ())])
+
+        plain = st.text(st.characters(codec="utf-8"), max_size=4)
+        text = plain | one_of(["", "b c", "=", "1:0", "\n"], ["\ud800"])
+        path = one_of(["/dev/a", "/dev/b", "/dev/dri/c"], [""])
+        variable = one_of(["A=b", "A=", "LONG=x=y"], ["=x", "A", ""])
+        number = st.none() | one_of([0, 1, 438, (1 << 32) - 1], [1 << 32, -1, 1 << 63])
+        self.nodes = st.builds(
+            CdiDeviceNode,
+            path=path,
+            host_path=st.just("") | path,
+            type=one_of(NODE_TYPES, ["x"]),
+            major=number,
+            minor=number,
+            file_mode=number,
+            permissions=one_of(["", "r", "rwm"], ["none"]),
+            uid=number,
+            gid=number,
+        )
+        self.mounts = st.builds(CdiMount, host_path=path, container_path=path, options=_few(text), type=text)
+        self.hooks = st.builds(
+            CdiHook,
+            hook_name=one_of(HOOK_NAMES, ["never"]),
+            path=one_of(["/hook"], ["hook"]),
+            args=_few(text),
+            env=_few(variable),
+            timeout=st.none() | one_of([1, 60], [0]),
+        )
+        self.edits = st.builds(
+            CdiEdits,
+            env=_few(variable),
+            device_nodes=_few(self.nodes),
+            mounts=_few(self.mounts),
+            hooks=_few(self.hooks),
+            additional_gids=_few(one_of([0, 44], [1 << 32])),
+        )
+        self.annotations = st.dictionaries(
+            one_of(["a.example.org/b", "B_c", "gpu.nvidia.com/coherent"], ["/x", "a b", "a" * 64]), text, max_size=1
+        )
+        self.kinds = one_of(["vendor.com/gpu", "k8s.io/imex-channel", "ve/cl.ass"], ["v/gpu", "vendor", "a/b/c"])
+        self.names = one_of(["GPU-1", "MIG-2", "0", "1:0", "all", "a"], ["", "a/b", "-a", "a-", "a\n"])
+
+    def specs(self) -> st.SearchStrategy[CdiSpec]:
+        """Specifications of any kind; where nothing is wild, such as a runtime takes."""
+        return self._specs(self.kinds, self.names)
+
+    def ours(self, names: Sequence[str], class_: str = "gpu") -> st.SearchStrategy[CdiSpec]:
+        """Files of ours, with some devices of these names."""
+        return self._specs(st.just(kind(class_)), st.sampled_from(names))
+
+    def _specs(self, kinds: st.SearchStrategy[str], names: st.SearchStrategy[str]) -> st.SearchStrategy[CdiSpec]:
+        devices = st.builds(CdiDevice, names, self.edits.filter(lambda edits: not edits.is_empty), self.annotations)
+        listed = st.lists(devices, min_size=1, max_size=4, unique_by=lambda each: each.name).map(tuple)
+        return st.builds(CdiSpec, kinds, listed, self.edits, self.annotations)
 
 
-NODES = st.builds(
-    CdiDeviceNode,
-    path=_PATH,
-    host_path=_PATH,
-    type=st.sampled_from([*NODE_TYPES, "x"]),
-    major=_NUMBER,
-    minor=_NUMBER,
-    file_mode=_NUMBER,
-    permissions=st.sampled_from(["", "r", "rwm", "none"]),
-    uid=_NUMBER,
-    gid=_NUMBER,
-)
-MOUNTS = st.builds(CdiMount, host_path=_PATH, container_path=_PATH, options=_few(_TEXT), type=st.just("") | _TEXT)
-HOOKS = st.builds(
-    CdiHook,
-    hook_name=st.sampled_from([*HOOK_NAMES, "never"]),
-    path=st.sampled_from(["/hook", "hook"]),
-    args=_few(_TEXT),
-    env=_few(_VARIABLE),
-    timeout=_NUMBER,
-)
-EDITS = st.builds(
-    CdiEdits,
-    env=_few(_VARIABLE),
-    device_nodes=_few(NODES),
-    mounts=_few(MOUNTS),
-    hooks=_few(HOOKS, 1),
-    additional_gids=_few(st.sampled_from([0, 44, 1 << 32])),
-)
-DEVICES = st.builds(CdiDevice, name=_NAME, edits=EDITS, annotations=_ANNOTATIONS)
-SPECS = st.builds(CdiSpec, kind=_KIND, devices=_few(DEVICES, 3), edits=EDITS, annotations=_ANNOTATIONS)
-
-_FINE_EDITS = EDITS.filter(lambda edits: not edits.is_empty and not list(edits.problems("")))
-
-
-def fine_specs(names: st.SearchStrategy[str], class_: str = "gpu") -> st.SearchStrategy[CdiSpec]:
-    """Specifications that a runtime takes, with devices of these names."""
-    return st.builds(
-        lambda devices, edits: CdiSpec(kind(class_), tuple(CdiDevice(*each) for each in devices.items()), edits),
-        st.dictionaries(names, _FINE_EDITS, min_size=1, max_size=4),
-        _FINE_EDITS,
-    ).filter(lambda made: not made.problems)
+FINE = Makers(wild=False)
+WILD = Makers(wild=True)
