@@ -38,7 +38,7 @@ def generate(node: Node, config: Config, root: DriverRoot, host: HostDevices) ->
     spec = CdiSpec(kind(GPU_CLASS), parts.devices, parts.edits + CdiEdits(env=(VOID,)))
     if root.simulated:
         return Generated(spec, (*_unknown(sources), _SIMULATED))
-    return Generated(spec, (*_unknown(sources), *_without_program(sources), *sources.left_out()))
+    return Generated(spec, (*_unknown(sources), *_without_program(sources), *root.notes, *sources.left_out()))
 
 
 def _parts(node: Node, host: HostDevices, sources: Sources) -> Parts:

@@ -10,7 +10,7 @@ exclusive mode.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from posixpath import join
 
@@ -60,17 +60,19 @@ class FileSearch:
     root: DriverRoot
     findings: Findings
 
-    def mount(self, path: str, container_path: str = "", options: tuple[str, ...] = READ_ONLY) -> CdiMount:
-        """The mount of a path that was found; in the container it is the same path unless one is given."""
-        real = self.root.driver.resolve(path) or path
-        return CdiMount(self.root.host_path(real), container_path or path, options)
+    def mounts(self, paths: Iterable[str], options: tuple[str, ...] = READ_ONLY) -> Iterator[CdiMount]:
+        """Mounts what the paths lead to at the paths themselves; a path that leads nowhere is passed over."""
+        for path in paths:
+            real = self.root.driver.resolve(path)
+            if real is not None:
+                yield CdiMount(self.root.host_path(real), path, options)
 
     def configurations(self) -> Iterator[CdiMount]:
         """Files that tell other software of the driver's libraries."""
         for name in _CONFIGURATIONS:
             found = [path for path in self._paths(self._data, name) if self._is(_not_directory, path)]
             self._note("configuration files", name, found)
-            yield from map(self.mount, found)
+            yield from self.mounts(found)
 
     def vulkan(self) -> Iterator[CdiMount]:
         """Vulkan's files of the driver; they may lie at the root itself, and are always below /etc in a container."""
@@ -80,7 +82,7 @@ class FileSearch:
         for name in _VULKAN:
             self._note("Vulkan files", name, found[name])
         for name, paths in found.items():
-            yield from (self.mount(path, f"/etc/{name}") for path in paths)
+            yield from (replace(mount, container_path=f"/etc/{name}") for mount in self.mounts(paths))
 
     def firmware(self, version: str) -> Iterator[CdiMount]:
         """The firmware for the GPU's own processor, from the first directory that the kernel would find it in."""
@@ -91,9 +93,10 @@ class FileSearch:
         directories += [join(place, each) for place in places for each in ((release, "") if release else ("",))]
         for directory in directories:
             inside = join(directory, "nvidia", version)
-            found = [join(inside, name) for name in self.root.driver.names(inside) if fnmatchcase(name, "gsp*.bin")]
+            names = [name for name in self.root.driver.names(inside) if fnmatchcase(name, "gsp*.bin")]
+            found = [path for path in self._paths([inside], *names) if self._is(_not_directory, path)]
             if found:
-                yield from map(self.mount, found)
+                yield from self.mounts(found)
                 return
         self.findings.missing("firmware", [f"nvidia/{version}/gsp*.bin"])
 
@@ -102,16 +105,16 @@ class FileSearch:
         for name in _PROGRAMS:
             found = self._first(self.root.programs, name, lambda status: status.is_executable)
             self._note("programs", name, found)
-            yield from map(self.mount, found)
+            yield from self.mounts(found)
 
     def sockets(self) -> Iterator[CdiMount]:
         """The sockets of the driver's daemons."""
         for name in _SOCKETS:
             found = self._first(_RUN, name, _not_directory)
             self._note("sockets", name, found)
-            yield from (self.mount(path, options=SOCKET) for path in found)
+            yield from self.mounts(found, SOCKET)
         if self._is(lambda status: status.is_directory, _MPS):
-            yield self.mount(_MPS, options=SOCKET)
+            yield from self.mounts([_MPS], SOCKET)
         else:
             self.findings.missing("sockets", [_MPS])
 
@@ -125,7 +128,7 @@ class FileSearch:
             name = pattern.format(version=version)
             found = self._first(places, name, _not_directory)
             self._note("X11 modules", name, found)
-            yield from map(self.mount, found)
+            yield from self.mounts(found)
 
     @property
     def _data(self) -> tuple[str, ...]:
@@ -135,8 +138,8 @@ class FileSearch:
         """The first path that is there, if any."""
         return [path for path in self._paths(directories, name) if self._is(fits, path)][:1]
 
-    def _paths(self, directories: Iterable[str], name: str) -> Iterator[str]:
-        return (join(directory, name) for directory in directories)
+    def _paths(self, directories: Iterable[str], *names: str) -> Iterator[str]:
+        return (join(directory, name) for directory in directories for name in names)
 
     def _is(self, fits: Callable[[Status], bool], path: str) -> bool:
         status = target(self.root.driver, path)

@@ -82,7 +82,7 @@ def _common(node: Node, host: HostDevices, sources: Sources) -> CdiEdits:
         sources.root.driver, node.driver_version, findings, explicit=sources.features.explicit_libraries
     )
     modules = tuple(search.xorg(libraries.version, libraries.directories)) if libraries.directories else ()
-    mounts = [search.mount(path) for path in (*libraries.driver, *libraries.graphics)]
+    mounts = [*search.mounts((*libraries.driver, *libraries.graphics))]
     mounts += [*modules, *search.configurations(), *search.vulkan()]
     if libraries.version:
         mounts += search.firmware(libraries.version)

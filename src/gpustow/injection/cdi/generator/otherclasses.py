@@ -28,7 +28,10 @@ _CUFILE = "/etc/cufile.json"
 
 
 def generate_other_classes(config: Config, root: DriverRoot, host: HostDevices) -> tuple[Generated, ...]:
-    """The specifications of the classes beside `gpu` of which the node has device nodes."""
+    """The specifications of the classes beside `gpu` of which the node has device nodes.
+
+    What is told of the roots themselves is told with class `gpu`.
+    """
     generated = []
     if host.imex_channels:
         sources = Sources.of(config, root)
@@ -57,4 +60,4 @@ def _storage(sources: Sources) -> Iterator[CdiMount]:
         if target(sources.root.driver, path) is None:
             sources.findings.missing("files of GPUDirect Storage", [path])
         else:
-            yield sources.search.mount(path)
+            yield from sources.search.mounts([path])

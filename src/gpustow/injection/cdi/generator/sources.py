@@ -37,4 +37,4 @@ class Sources:
 
     def left_out(self) -> tuple[str, ...]:
         """What was looked for and not found, and what could not be done, one sentence each."""
-        return (*self.root.notes, *self.findings.sentences(), *self.nodes.findings.sentences())
+        return (*self.findings.sentences(), *self.nodes.findings.sentences())

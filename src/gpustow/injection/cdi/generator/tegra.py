@@ -60,7 +60,7 @@ def tegra_parts(node: Node, sources: Sources) -> Parts:
         *_cuda_compat(node, sources),
         *sources.hooks.update_ldcache(library_directories(mounted)),
     )
-    mounts = tuple(map(search.mount, (*mounted, *release)))
+    mounts = tuple(search.mounts((*mounted, *release)))
     return Parts(() if nodes.is_empty else (CdiDevice(ALL, nodes),), CdiEdits(mounts=mounts, hooks=hooks))
 
 

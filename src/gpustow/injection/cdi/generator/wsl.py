@@ -52,7 +52,7 @@ def wsl_parts(sources: Sources) -> Parts:
         paths += [join(directory, name) for name in names if name in _EXPECTED or _fits(name)]
         links = [link(join(directory, _PROGRAM), f"/usr/bin/{_PROGRAM}")] if _PROGRAM in names else []
     edits = CdiEdits(
-        mounts=tuple(map(sources.search.mount, paths)),
+        mounts=tuple(sources.search.mounts(paths)),
         hooks=sources.hooks.create_symlinks(links) + sources.hooks.update_ldcache(library_directories(paths)),
     )
     return Parts((CdiDevice(ALL, sources.nodes.edits(WSL_PATHS)),), edits)
