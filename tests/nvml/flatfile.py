@@ -86,14 +86,13 @@ def _gpu_lines(gpu: Gpu) -> Iterator[str]:
 
 
 def _health_lines(gpu: Gpu) -> Iterator[str]:
-    """All is well. Ampere and newer remap rows, which cannot be asked for while there are MIG devices."""
+    """All is well. Ampere and newer remap rows, older ones retire pages."""
     if (gpu.compute_capability or (0, 0)) < _AMPERE:
         yield f"gpu {gpu.index} retired 0"
         return
     yield f"gpu {gpu.index} recovery 0"
     yield f"gpu {gpu.index} sram 0"
-    if not gpu.mig_devices:
-        yield f"gpu {gpu.index} remap 0 0 0 0"
+    yield f"gpu {gpu.index} remap 0 0 0 0"
 
 
 def _profile_facts(profile: MigProfile) -> str:

@@ -4,7 +4,6 @@ What comes out is the table in docs/reliability.md. To write it anew after a cha
 GPUSTOW_WRITE_DOCS=1 pytest tests/hardware/nvml/test_failures.py
 """
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from gpustow.hardware.node import Node
 from gpustow.hardware.nodemodel import NodeModel, parse_node_model
 from tests.hardware.nvml.outcome import outcome
 from tests.nvml.fakedriver import FakeDriver
+from tests.nvml.faulttable import CODES, Row, compare_with_docs, gathered, written
 from tests.nvml.readerprocess import ReaderProcess
 
 NODE = """
@@ -35,18 +35,6 @@ links: {pcie: [X PIX SYS, PIX X SYS, SYS SYS X], nvlinks: [X 2 2, 2 X 2, 2 2 X],
 
 STRUCK = 1
 """The GPU that fails alone: the one with MIG devices."""
-
-CODES = {
-    "not supported": 3,
-    "not found": 6,
-    "no permission": 4,
-    "GPU is lost": 15,
-    "unknown error": 999,
-    "not initialised": 1,
-}
-
-DOCS = Path(__file__).parents[3] / "docs" / "reliability.md"
-BEGIN, END = "<!-- table: calls that fail -->\n", "<!-- end of table -->\n"
 
 REFUSED = "the driver cannot be read: exit code 5"
 
@@ -80,35 +68,14 @@ def _strike(machine: ReaderProcess, healthy: Node, call: str, code: int, gpu: in
     return outcome(healthy, node, gpu), node
 
 
-def _table(rows: Sequence[tuple[str, str, str, str]]) -> str:
-    lines = [
-        "| call | return code | for one GPU | for every GPU |",
-        "|---|---|---|---|",
-        *(f"| {call} | {code} | {one} | {every} |" for call, code, one, every in rows),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _gathered(call: str, results: dict[str, tuple[str, str]]) -> list[tuple[str, str, str, str]]:
-    """One row for all codes that have the same result."""
-    codes: dict[tuple[str, str], list[str]] = {}
-    for code, result in results.items():
-        codes.setdefault(result, []).append(code)
-    if len(codes) == 1:
-        return [(f"`{call}`", "any", *next(iter(codes)))]
-    most = max(codes, key=lambda result: len(codes[result]))
-    rows = [(f"`{call}`", ", ".join(of), *result) for result, of in codes.items() if result != most]
-    return [*rows, (f"`{call}`", "any other", *most)]
-
-
 @pytest.mark.slow
 def test_what_is_still_served_when_a_call_fails(machine: ReaderProcess) -> None:
     machine.start(_model())
     healthy = machine.read()
     assert healthy == _model().node
-    rows: list[tuple[str, str, str, str]] = []
+    rows: list[Row] = []
     for call, about_gpu in _calls(machine.counts()):
-        results: dict[str, tuple[str, str]] = {}
+        results: dict[str, Row] = {}
         for name, code in CODES.items():
             every, node = _strike(machine, healthy, call, code, -1)
             one = "-"
@@ -120,8 +87,8 @@ def test_what_is_still_served_when_a_call_fails(machine: ReaderProcess) -> None:
                 _check_others(healthy, node)
                 _check_written(node)
             results[name] = (one, every)
-        rows += _gathered(call, results)
-    _compare_with_docs(_table(rows))
+        rows += gathered(f"`{call}`", results)
+    compare_with_docs("calls that fail", written(("call", "return code", "for one GPU", "for every GPU"), rows))
 
 
 def _check_others(healthy: Node, node: Node) -> None:
@@ -135,16 +102,6 @@ def _check_written(node: Node) -> None:
     back = parse_node_model(write_node_model(node), "written").node
     assert [gpu.uuid for gpu in back.gpus] == [gpu.uuid for gpu in node.gpus]
     assert [len(gpu.mig_devices) for gpu in back.gpus] == [len(gpu.mig_devices) for gpu in node.gpus]
-
-
-def _compare_with_docs(table: str) -> None:
-    text = DOCS.read_text(encoding="utf-8")
-    head, _, rest = text.partition(BEGIN)
-    committed, _, tail = rest.partition(END)
-    if os.environ.get("GPUSTOW_WRITE_DOCS"):
-        DOCS.write_text(f"{head}{BEGIN}{table}{END}{tail}", encoding="utf-8")
-        committed = table
-    assert committed == table
 
 
 def _hang_alone(folder: Path, calls: Sequence[tuple[str, bool]]) -> list[str]:
