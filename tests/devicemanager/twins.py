@@ -8,19 +8,25 @@ Where kubelet's choice is arbitrary the two may differ and no longer be compared
 a part of what an init container has left, and has one resource.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
-from gpustow.errors import AdmissionError
+import grpc
+
+from gpustow.errors import AdmissionError, PodResourcesError
 from gpustow.kubelet.podresources import PodResources
 from gpustow.kubelet.protocol import podresources_v1_pb2 as wire
 from gpustow.kubelet.protocol.services import PodResourcesCalls, unix_channel
 from gpustow.simulation.kubelet import AdmittedContainer, Container, Pod, PodStatus
 from tests.devicemanager.scene import Scene
 from tests.kubelet.fakekubelet import until
+
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -192,9 +198,9 @@ class Twins:
 
             await self._compare_statuses(name)
         self.clock.now += 0.2
-        listed = [await PodResources(scene.kubelet.pod_resources_socket).held() for scene in self.both]
+        listed = [await _unless_limited(PodResources(scene.kubelet.pod_resources_socket).held) for scene in self.both]
         self._agree("PodResources List", *listed)
-        allocatable = [await _allocatable_resources(scene) for scene in self.both]
+        allocatable = [await _unless_limited(partial(_allocatable_resources, scene)) for scene in self.both]
         self._agree("GetAllocatableResources", *allocatable)
 
     async def _compare_statuses(self, name: str) -> None:
@@ -251,6 +257,18 @@ def _check_that_our_choices_were_taken(scene: Scene) -> None:
         assert len(question.answer) == question.size
         assert (question.resource, question.answer) in left, f"kubelet has not taken the answer to {question}"
         left.remove((question.resource, question.answer))
+
+
+async def _unless_limited(ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """What PodResources answers; it is asked again while kubelet's rate limit rejects the question."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                return await ask()
+            except (PodResourcesError, grpc.aio.AioRpcError) as error:
+                if "rejected by rate limit" not in str(error):
+                    raise
+                await asyncio.sleep(0.05)
 
 
 async def _allocatable_resources(scene: Scene) -> list[tuple[str, str, tuple[int, ...]]]:
