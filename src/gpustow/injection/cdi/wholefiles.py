@@ -8,6 +8,7 @@ The directory is locked while it is open, and the lock goes with the process tha
 name of ours that somebody finds who has the lock is what a killed writer left, and is removed.
 """
 
+import errno
 import secrets
 import stat
 import time
@@ -26,6 +27,8 @@ LOCK_PAUSE = 0.1
 """How often, and how many seconds apart, we try for the lock. No writer takes that long."""
 
 _SUFFIX = ".tmp"
+_NO_FILE = {errno.ELOOP, errno.ENXIO}
+"""What opening a symbolic link and a socket gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,9 @@ class WholeFiles:
             descriptor = self._calls.open_file(name, self._directory)
         except FileNotFoundError:
             return None
-        except OSError:  # a link, a socket, or not for us
+        except OSError as error:
+            if error.errno not in _NO_FILE:
+                raise
             return Found(None, is_readable=False)
         with self._closing(descriptor):
             mode = self._calls.mode(descriptor)
