@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from gpustow.placement import fabric as module
-from gpustow.placement.fabric import Fabric, Matrix, fabric_of
+from gpustow.placement.fabric import Fabric, fabric_of
+from gpustow.placement.tables import Matrix
 from tests.placement.fabrics import DGX1_V100, NEIGHBOURS
 
 
@@ -28,7 +29,7 @@ def test_the_score_of_a_set_is_the_sum_over_its_pairs(count: int) -> None:
         mask = sum(fabric.bits[position] for position in members)
         expected = sum(matrix[one][other] for one, other in combinations(members, 2))
         assert fabric.score(mask) == expected
-        assert fabric.scores([mask, 0]) == [expected, 0]
+        assert list(fabric.scores([mask, 0])) == [expected, 0]
         assert fabric.positions(mask) == sorted(members)
 
 

@@ -1,15 +1,14 @@
 """The best divisions, from tables, against plain recursion over all divisions."""
 
-from functools import cache
 from itertools import combinations
 from random import Random
 
 import pytest
 
 from gpustow.placement import partition
-from gpustow.placement.fabric import Fabric, Matrix
-from gpustow.placement.matching import pair_tables
+from gpustow.placement.fabric import Fabric
 from gpustow.placement.partition import ENTRY_STEPS, NO_FULL_SET, query_steps
+from gpustow.placement.tables import Matrix
 from tests.placement import oracle
 from tests.placement.fabrics import DGX1_V100, dgx2, islands, links_of
 from tests.placement.test_fabric import random_matrix
@@ -67,6 +66,19 @@ def test_what_no_table_holds_is_filled_on_demand_when_that_is_cheap(monkeypatch:
     assert not fabric.partitions.exact(9, 3)
 
 
+def test_entries_that_are_there_and_entries_that_are_missing_are_asked_for_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(partition, "TABLE_STEPS", 0)
+    matrix = random_matrix(9)
+    fabric = Fabric(matrix)
+    sets = list(combinations(range(9), 5))
+    masks = [sum(fabric.bits[position] for position in members) for members in sets]
+    fabric.partitions.divisions(masks[::2], 4)
+    totals, weakest = fabric.partitions.divisions(masks, 4)
+    assert list(zip(totals, weakest, strict=True)) == [value(matrix, members, 4) for members in sets]
+
+
 def test_sixteen_different_gpus_are_exact_in_pairs_and_in_large_sets_only() -> None:
     partitions = Fabric(random_matrix(16)).partitions
     assert [size for size in range(2, 17) if partitions.exact(16, size)] == [2, *range(8, 17)]
@@ -83,17 +95,3 @@ def test_the_cost_of_a_query_is_known_from_the_numbers() -> None:
     assert query_steps(6, 2) == 15 * (3 + ENTRY_STEPS)
     # Rests of 5, divided into a pair or a single GPU and the rest, rests of 4, and rests of 3.
     assert query_steps(7, 2) == 21 * (5 + ENTRY_STEPS) + 35 * (3 + ENTRY_STEPS) + 35 * (3 + ENTRY_STEPS)
-
-
-@pytest.mark.parametrize("count", [1, 2, 5, 6])
-def test_the_pair_tables_hold_the_best_matching_of_every_set(count: int) -> None:
-    matrix = random_matrix(count, seed=count)
-
-    @cache
-    def plain(members: tuple[int, ...]) -> tuple[int, int]:
-        return value(matrix, members, 2)
-
-    totals, weakest = pair_tables(matrix, NO_FULL_SET)
-    for mask in range(1 << count):
-        members = tuple(position for position in range(count) if mask >> (count - 1 - position) & 1)
-        assert (totals[mask], weakest[mask]) == (plain(members) if members else (0, NO_FULL_SET))

@@ -19,6 +19,7 @@ from gpustow.placement.search import are_fewer, choose, classes_of, keep_best, m
 from gpustow.placement.solution import Solution
 from gpustow.placement.state import Counts, State
 from gpustow.placement.swaps import Task, divisions
+from gpustow.placement.tables import look_up
 
 LINES = (
     Line("partition score", "divides the GPUs offered into sets worth {}", largest=True),
@@ -101,19 +102,19 @@ def _loosest(state: State, open_to: Sequence[int]) -> Solution:
     return _solution(state, state.fabric.bits[best], len(open_to))
 
 
-def _totals(state: State, candidates: Sequence[int], size: int) -> list[int]:
+def _totals(state: State, candidates: Sequence[int], size: int) -> Sequence[int]:
     """For each set the total of the best division that holds it."""
     fabric = state.fabric
     offered = _offered(state)
     beside = offered.bit_count() - size
     if beside <= size and offered == fabric.everything and fabric.halves is not None:
-        return list(map(fabric.halves.__getitem__, candidates))
+        return look_up(fabric.halves, candidates)
     rests = list(map(offered.__xor__, candidates))
     totals = fabric.scores(rests) if beside <= size else fabric.partitions.divisions(rests, size)[0]
     return list(map(add, fabric.scores(candidates), totals))
 
 
-def _weakest(state: State, candidates: Sequence[int], size: int) -> list[int]:
+def _weakest(state: State, candidates: Sequence[int], size: int) -> Sequence[int]:
     """For each set the score of the weakest full set of the best division that holds it."""
     offered = _offered(state)
     scores = state.fabric.scores(candidates)

@@ -12,7 +12,7 @@ form of its own: nothing is gained there, and nothing is wrong.
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-Matrix = tuple[tuple[int, ...], ...]
+from gpustow.placement.tables import Matrix
 
 _EMPTY, _SINGLE = 0, 1
 

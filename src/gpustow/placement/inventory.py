@@ -19,7 +19,8 @@ from operator import attrgetter
 from typing import Self
 
 from gpustow.hardware.links import UNKNOWN_LINK, Links
-from gpustow.placement.fabric import Fabric, Matrix, fabric_of
+from gpustow.placement.fabric import Fabric, fabric_of
+from gpustow.placement.tables import Matrix
 from gpustow.resources.device import Device
 
 

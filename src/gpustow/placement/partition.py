@@ -15,15 +15,15 @@ Three ways, by what a table would cost:
 Which way is taken depends on the size and the number of GPUs, never on what was asked before: same state, same answer.
 """
 
+from array import array
 from collections.abc import Iterable, Sequence
+from itertools import combinations, repeat
 from math import comb
 from operator import add
-from typing import Self
 
 from gpustow.placement.forms import forms_of
-from gpustow.placement.matching import pair_tables
-
-Matrix = tuple[tuple[int, ...], ...]
+from gpustow.placement.matching import PairTable
+from gpustow.placement.tables import Matrix, look_up
 
 TABLE_STEPS = 600_000
 """The most sets that are looked at to fill the tables of a fabric, over all sizes."""
@@ -58,33 +58,33 @@ def query_steps(offered: int, size: int) -> int:
 class Partitions:
     """The best divisions of the subsets of a fabric's GPUs; `scores` is the fabric's table, None where it has none."""
 
-    def __init__(self, matrix: Matrix, scores: list[int] | None) -> None:
-        self._matrix = matrix
+    def __init__(self, matrix: Matrix, scores: Sequence[int] | None) -> None:
         self._count = len(matrix)
-        self._scores = scores
-        self._tables: dict[int, Table] = {}
+        self._tables: dict[int, Table | PairTable] = {}
         if scores is not None:
-            self._forms = forms_of(matrix)
-            self._fill(scores)
+            self._fill(matrix, scores)
 
-    def _fill(self, scores: list[int]) -> None:
+    def _fill(self, matrix: Matrix, scores: Sequence[int]) -> None:
         """Fill the tables of the cheapest sizes, as many as the step budget allows; set up the others empty."""
-        first: dict[int, int] = {}
-        for mask, form in enumerate(self._forms):
-            first.setdefault(form, mask)
-        kinds = [0] * (self._count + 1)
-        for mask in first.values():
-            kinds[mask.bit_count()] += 1
-        costs = {size: self._cost(kinds, size) for size in range(2, self._count + 1)}
+        forms = array("I", forms_of(matrix))
+        kinds = self._kinds(forms)
+        costs = {size: self._cost(list(map(len, kinds)), size) for size in range(2, self._count + 1)}
         left = TABLE_STEPS
         for size in sorted(costs, key=lambda size: (costs[size], size)):
             if size == 2 and costs[size] > PAIR_STEPS:
-                self._tables[size] = Table.of_pairs(self._matrix, scores)
+                self._tables[size] = PairTable(matrix, NO_FULL_SET)
                 continue
-            table = self._tables[size] = Table(size, scores, self._forms, max(first) + 1)
+            table = self._tables[size] = Table(size, scores, forms)
             if costs[size] <= left:
                 left -= costs[size]
-                table.fill(mask for mask in first.values() if size < mask.bit_count() <= self._count - size)
+                table.fill(mask for masks in kinds[size + 1 : self._count - size + 1] for mask in masks)
+
+    def _kinds(self, forms: Sequence[int]) -> list[list[int]]:
+        """One mask of each form, by how many GPUs it holds."""
+        kinds: list[list[int]] = [[] for _ in range(self._count + 1)]
+        for mask in dict(zip(forms, range(len(forms)), strict=True)).values():
+            kinds[mask.bit_count()].append(mask)
+        return kinds
 
     def _cost(self, kinds: Sequence[int], size: int) -> int:
         """What it costs to fill a table, where there are so many forms of each count."""
@@ -96,62 +96,48 @@ class Partitions:
         table = self._tables.get(size)
         return table is not None and (table.filled or query_steps(offered, size) <= QUERY_STEPS)
 
-    def divisions(self, masks: Sequence[int], size: int) -> tuple[list[int], list[int]]:
+    def divisions(self, masks: Sequence[int], size: int) -> tuple[Sequence[int], Sequence[int]]:
         """The totals and the weakest full sets of the best divisions of the masks, where `exact` says so."""
         return self._tables[size].divisions(masks)
 
 
-def _subsets(bits: Sequence[int], size: int) -> list[int]:
-    """All subsets of a size, as masks."""
-    by_size: list[list[int]] = [[0], *([] for _ in range(size))]
-    for bit in bits:
-        for count in range(size, 0, -1):
-            by_size[count] += [mask | bit for mask in by_size[count - 1]]
-    return by_size[size]
+def _sets(first: int, others: Sequence[int], size: int) -> list[int]:
+    """All sets of a size that consist of the first bit and some of the others."""
+    return list(map(sum, combinations(others, size - 1), repeat(first)))
 
 
 class Table:
-    """The best divisions into sets of one size, by form, of masks that hold more than one set.
+    """The best divisions into sets of one size, by form, of masks that hold more than one set."""
 
-    -1 is the total of a form that is not filled yet.
-    """
-
-    def __init__(self, size: int, scores: list[int], forms: list[int], number: int) -> None:
+    def __init__(self, size: int, scores: Sequence[int], forms: Sequence[int]) -> None:
         self.size = size
         self.filled = False
         self._scores = scores
         self._forms = forms
-        self._totals = [-1] * number
-        self._weakest = [0] * number
-
-    @classmethod
-    def of_pairs(cls, matrix: Matrix, scores: list[int]) -> Self:
-        """The table of divisions into pairs, filled for every mask as a form of its own."""
-        table = cls(2, scores, list(range(len(scores))), 0)
-        table._totals, table._weakest = pair_tables(matrix, NO_FULL_SET)
-        table.filled = True
-        return table
+        self._totals: dict[int, int] = {}
+        self._weakest: dict[int, int] = {}
 
     def fill(self, masks: Iterable[int]) -> None:
-        """Fill the entries of all these masks, which hold one of each form."""
-        for mask in sorted(masks, key=int.bit_count):
+        """Fill the entries of all these masks, which hold one of each form, those of fewer GPUs first."""
+        for mask in masks:
             self._divide(mask)
         self.filled = True
 
-    def divisions(self, masks: Sequence[int]) -> tuple[list[int], list[int]]:
+    def divisions(self, masks: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
         """The totals and the weakest full sets of masks of one count, those that are missing filled on the way."""
         count = masks[0].bit_count()
         if count <= self.size:
-            scores = list(map(self._scores.__getitem__, masks))
+            scores = look_up(self._scores, masks)
             return scores, scores if count == self.size else [NO_FULL_SET] * len(masks)
-        forms = list(map(self._forms.__getitem__, masks))
-        totals = list(map(self._totals.__getitem__, forms))
-        if min(totals) < 0:
+        forms = look_up(self._forms, masks)
+        try:
+            totals = look_up(self._totals, forms)
+        except KeyError:
             for mask, form in zip(masks, forms, strict=True):
-                if self._totals[form] < 0:
+                if form not in self._totals:
                     self._divide(mask)
-            totals = list(map(self._totals.__getitem__, forms))
-        return totals, list(map(self._weakest.__getitem__, forms))
+            totals = look_up(self._totals, forms)
+        return totals, look_up(self._weakest, forms)
 
     def _divide(self, mask: int) -> None:
         """Fill the entry of one mask from those of the masks that one set less leaves."""
@@ -162,16 +148,16 @@ class Table:
             bit = left & -left
             others.append(bit)
             left ^= bit
-        best = self._best(mask, [first | more for more in _subsets(others, self.size - 1)], full=True)
+        best = self._best(mask, _sets(first, others, self.size), full=True)
         if short := (len(others) + 1) % self.size:
-            best = max(best, self._best(mask, [first | more for more in _subsets(others, short - 1)], full=False))
+            best = max(best, self._best(mask, _sets(first, others, short), full=False))
         form = self._forms[mask]
         self._totals[form], self._weakest[form] = best
 
     def _best(self, mask: int, sets: Sequence[int], *, full: bool) -> tuple[int, int]:
         """The total and the weakest full set of the best division that holds one of the sets."""
         rest_totals, rest_weakest = self.divisions([mask ^ chosen for chosen in sets])
-        scores = list(map(self._scores.__getitem__, sets))
+        scores = look_up(self._scores, sets)
         totals = list(map(add, scores, rest_totals))
         best = max(totals)
         if not full:
