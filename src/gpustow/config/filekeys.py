@@ -17,7 +17,14 @@ PATTERNS_KEYS = ("gpus", "mig")
 PLACEMENT_ENTRY_KEYS = ("name", "policy", "cap", "distinct", "together")
 HEALTH_KEYS = ("xidPolicy", "xids", "unknownXids", "events", "checkInterval", "rescanInterval", "recovery")
 HEALTH_EVENT_KEYS = ("eccSingleBit", "eccDoubleBit")
-HEALTH_STATE_KEYS = ("rowRemapPending", "rowRemapFailure", "pageRetirementPending", "recoveryAction", "unwatched")
+HEALTH_STATE_KEYS = (
+    "rowRemapPending",
+    "rowRemapFailure",
+    "pageRetirementPending",
+    "sramThreshold",
+    "recoveryAction",
+    "unwatched",
+)
 """Events that are states: they are there or not, and cannot be counted."""
 RECOVERY_KEYS = ("enabled", "holdTime", "unknownIsProof", "flapCount", "flapWindow", "flapHoldTime")
 

@@ -19,9 +19,15 @@ _POLICY = (
     "from time to time"
 )
 
+_STATES = (
+    "`fatal` or `ignore`: a row could not be remapped; the SRAM has had too many errors; the driver wants a reset, a "
+    "reboot or the like"
+)
+
 _END = """
-A device is well when its GPU can be read under its UUID, wants no recovery action, and has no row remap or page
-retirement that is pending or failed. A GPU that was lost must have been found again besides.
+A device is well when its GPU can be read under its UUID, wants no recovery action, has no row remap or page retirement
+that is pending or failed, and has not had too many errors in its SRAM. A GPU that was lost must have been found again
+besides.
 
 Two variables of v0.20.0 win over the section. `DP_DISABLE_HEALTHCHECKS` lists XIDs that are ignored; `all` switches
 health checks off. `DP_ENABLE_HEALTHCHECKS` lists XIDs that are fatal, and wins over the other.
@@ -49,8 +55,8 @@ def _rows() -> tuple[tuple[str, str, str], ...]:
             "`ignore`; `eccDoubleBit` is `fatal` under `catalogue`",
         ),
         (
-            "`events.rowRemapFailure`, `events.recoveryAction`",
-            "`fatal` or `ignore`: a row could not be remapped; the driver wants a reset, a reboot or the like",
+            "`events.rowRemapFailure`, `events.sramThreshold`, `events.recoveryAction`",
+            _STATES,
             "`ignore`; `fatal` under `catalogue`",
         ),
         (

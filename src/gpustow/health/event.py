@@ -24,6 +24,8 @@ class EventKind(Enum):
     ROW_REMAP_PENDING = "rowRemapPending"
     ROW_REMAP_FAILURE = "rowRemapFailure"
     PAGE_RETIREMENT_PENDING = "pageRetirementPending"
+    SRAM_THRESHOLD = "sramThreshold"
+    """The SRAM of the GPU has had more uncorrectable errors than it may."""
     RECOVERY_ACTION = "recoveryAction"
     """The driver wants `HealthEvent.recovery_action` done to the GPU."""
     LOST = "lost"

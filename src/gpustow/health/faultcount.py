@@ -21,7 +21,7 @@ class FaultCount:
     _times: dict[FaultKey, deque[float]] = field(default_factory=dict)
 
     def add(self, key: FaultKey, rule: FaultRule, now: float) -> int:
-        """How many faults there are within the rule's time, with the event that has come now."""
+        """How many faults there are within the time of a rule that counts, with the event that has come now."""
         times = self._times.setdefault(key, deque())
         if not times or now - times[-1] >= SAME_FAULT_SECONDS:
             times.append(now)

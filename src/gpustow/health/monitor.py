@@ -101,9 +101,10 @@ class HealthMonitor:
     def update(self, node: Node) -> None:
         """The node as it was read again, with the GPUs that are ours alone. They are watched soon."""
         before, self._node = self._node, node
+        lost = any(condition.lost for condition in self._conditions.known)
         self._health.update(node)
         same = before is not None and {gpu.uuid for gpu in before.gpus} == {gpu.uuid for gpu in node.gpus}
-        if not same or self._unwatched:
+        if not same or lost or self._unwatched:
             self._watch_anew = True
         self._publish()
         self._has_node.set()

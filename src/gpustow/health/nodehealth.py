@@ -98,7 +98,8 @@ class NodeHealth:
         transitions = []
         counts = []
         for target in targets if rule.faults else ():
-            count = self._count.add((target.uuid, event.kind, event.xid), rule, now)
+            key = (target.uuid, event.kind, event.xid)
+            count = self._count.add(key, rule, now) if rule.counts else 1
             counts.append(count)
             if count >= rule.faults:
                 before = self._conditions.get(target.uuid, Condition(target))
@@ -185,6 +186,7 @@ def _events(gpu_uuid: str, proof: RecoveryProof) -> list[HealthEvent]:
         (EventKind.ROW_REMAP_FAILURE, proof.row_remap_failure),
         (EventKind.ROW_REMAP_PENDING, proof.row_remap_pending),
         (EventKind.PAGE_RETIREMENT_PENDING, proof.retired_pages_pending),
+        (EventKind.SRAM_THRESHOLD, proof.sram_threshold_exceeded),
     )
     return events + [HealthEvent(kind, gpu_uuid) for kind, holds in states if holds]
 

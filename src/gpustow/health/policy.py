@@ -33,6 +33,7 @@ STATES = frozenset(
         EventKind.ROW_REMAP_PENDING,
         EventKind.ROW_REMAP_FAILURE,
         EventKind.PAGE_RETIREMENT_PENDING,
+        EventKind.SRAM_THRESHOLD,
         EventKind.RECOVERY_ACTION,
     }
 )
@@ -48,7 +49,13 @@ _HARMLESS_ACTIONS = frozenset({RecoveryAction.NONE, RecoveryAction.RECOVER_IMEX_
 _DEFAULTS: Mapping[XidPolicy, frozenset[EventKind]] = {
     XidPolicy.COMPATIBLE: frozenset({EventKind.UNWATCHED}),
     XidPolicy.CATALOGUE: frozenset(
-        {EventKind.UNWATCHED, EventKind.ECC_DOUBLE, EventKind.ROW_REMAP_FAILURE, EventKind.RECOVERY_ACTION}
+        {
+            EventKind.UNWATCHED,
+            EventKind.ECC_DOUBLE,
+            EventKind.ROW_REMAP_FAILURE,
+            EventKind.SRAM_THRESHOLD,
+            EventKind.RECOVERY_ACTION,
+        }
     ),
 }
 """The events that are fatal where the file says nothing; the others are ignored."""

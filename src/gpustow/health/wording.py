@@ -9,6 +9,7 @@ _WORDS = {
     EventKind.ROW_REMAP_PENDING: "a row remap is pending; drain the GPU and reset it",
     EventKind.ROW_REMAP_FAILURE: "a row could not be remapped; contact NVIDIA support",
     EventKind.PAGE_RETIREMENT_PENDING: "a page retirement is pending; drain the GPU and reset it",
+    EventKind.SRAM_THRESHOLD: "its SRAM had too many uncorrectable errors; contact NVIDIA support",
     EventKind.LOST: "the GPU is lost; drain the node and reboot it",
     EventKind.UNWATCHED: "the GPU cannot be watched",
     EventKind.UNSUPPORTED: "the GPU reports no events, so it is not watched",
@@ -67,7 +68,7 @@ def lacks(proof: RecoveryProof, *, unknown_is_proof: bool) -> str:
         (proof.row_remap_failure, _WORDS[EventKind.ROW_REMAP_FAILURE]),
         (proof.row_remap_pending, _WORDS[EventKind.ROW_REMAP_PENDING]),
         (proof.retired_pages_pending, _WORDS[EventKind.PAGE_RETIREMENT_PENDING]),
-        (proof.sram_threshold_exceeded, "its SRAM had too many uncorrectable errors; contact NVIDIA support"),
+        (proof.sram_threshold_exceeded, _WORDS[EventKind.SRAM_THRESHOLD]),
         (wants is None and not unknown_is_proof, f"it cannot tell whether the driver wants something done to it{_SEE}"),
         (no_repair_told and not unknown_is_proof, f"it cannot tell whether a memory repair is pending{_SEE}"),
     )
