@@ -1,8 +1,8 @@
 """Rows of small numbers, a whole row in one large integer, so that one operation acts on all of them.
 
-A loop in Python costs some 300 ns for each entry of a table. Sums and comparisons of integers with a million digits
-cost a nanosecond for each entry: a table of 65,536 entries, which has to be gone through a hundred times when the
-daemon starts, takes some 20 ms instead of 160.
+A loop in Python costs some 300 ns for each entry of a table. Additions and comparisons of two long integers cost a
+few: the pair table of 16 GPUs, for which half a million such steps are taken when the daemon starts, takes some 30 ms
+instead of 160.
 
 A row is an integer; the number at place `i` begins at bit `i * width`, in its *lane*. The highest bit of a lane stays
 free: set beforehand in one row, it survives the subtraction of another exactly where the first number is not the

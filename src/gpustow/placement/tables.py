@@ -1,6 +1,6 @@
 """Tables with an entry for every set of GPUs: how they are built, kept and read.
 
-They are arrays of 16 or 32-bit numbers: in lists, whose entries are objects of some 36 bytes, the tables of 16 GPUs
+They are arrays of numbers of 2 or 4 bytes: in lists, whose entries are objects of some 36 bytes, those of 16 GPUs
 would take 10 MiB instead of 1.
 """
 
