@@ -141,6 +141,12 @@ def test_sockets_that_are_not_there_are_told(tmp_path: Path) -> None:
     )
 
 
+def test_a_path_that_leads_nowhere_is_not_mounted(tmp_path: Path) -> None:
+    tree = Tree(tmp_path).link("/usr/bin/nvidia-smi", "../../../gone").file("/there")
+    found, _ = _found(tree, lambda search: search.mounts(["/usr/bin/nvidia-smi", "/gone", "/there"]))
+    assert found == _same("/there")
+
+
 @pytest.mark.parametrize(
     ("home", "driver", "extension"),
     [

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gpustow.config import Config
 from gpustow.hardware.node import Node, Platform
 from gpustow.injection.cdi.generator import DriverRoot, Generated, generate
+from gpustow.injection.cdi.generator.tegra import _chain
 from gpustow.injection.hostdevices import HostDevices
 from tests.injection.cdi.generator.drivertree import Tree
 from tests.injection.cdi.generator.nodes import gpu, node
@@ -98,6 +99,20 @@ def test_the_lists_may_lie_in_our_own_file_system(tmp_path: Path) -> None:
     own = Tree(tmp_path / "own").file(f"{_LISTS}/devices.csv", "dev, /dev/nvmap\n").files()
     (device,) = _generated(replace(tree.root(), system=own)).spec.devices
     assert [each.path for each in device.edits.device_nodes] == ["/dev/nvmap"]
+
+
+def test_a_link_in_a_directory_that_is_a_link_is_relative_to_the_real_one(tmp_path: Path) -> None:
+    tree = Tree(tmp_path).file("/opt/l4t/libx.so.1").link("/opt/l4t/lib/libx.so", "../libx.so.1")
+    tree.link("/usr/lib/l4t", "/opt/l4t/lib").link("/opt/l4t/lib/first.so", "libx.so")
+    assert list(_chain(tree.files(), "/usr/lib/l4t/first.so")) == [
+        "libx.so::/usr/lib/l4t/first.so",
+        "../libx.so.1::/opt/l4t/lib/libx.so",
+    ]
+
+
+def test_a_circle_of_links_has_an_end(tmp_path: Path) -> None:
+    files = Tree(tmp_path).link("/a", "b").link("/b", "a").files()
+    assert set(_chain(files, "/a")) == {"b::/a", "a::/b"}
 
 
 def test_lines_that_are_none_are_told_and_skipped(tmp_path: Path) -> None:

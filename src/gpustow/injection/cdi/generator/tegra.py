@@ -109,13 +109,13 @@ def _found(paths: list[str], sources: Sources, *, kind: str) -> Iterator[tuple[s
 
 
 def _chain(files: Files, path: str) -> Iterator[str]:
-    """The links from `path` on, one after the other."""
+    """The links from `path` on, one after the other; each is relative to where its directory really is."""
     for _ in range(_LONGEST_CHAIN):
         text = files.link(path)
         if text is None:
             return
         yield link(text, path)
-        path = normpath(join(dirname(path), text))
+        path = normpath(join(files.resolve(dirname(path)) or "/", text))
 
 
 def _cuda_compat(node: Node, sources: Sources) -> tuple[CdiHook, ...]:
