@@ -1,42 +1,68 @@
 """The daemon in this process, with a configuration and a node that a test can change."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from gpustow.config import LoadedConfig
+from gpustow.config.health import HealthConfig
 from gpustow.hardware.node import Node
+from gpustow.kubelet.podresources import HeldDevice
 from gpustow.plugin import Supervisor
 from gpustow.plugin.timing import Timing
 from tests.plugin.samples import SHORT, Reader, Recorder, gpu, loaded, node, random
 
 
 class Daemon:
-    """A supervisor whose configuration and reader a test can change: `flags`, `config_error`, `reader.answer`."""
+    """A supervisor whose configuration and reader a test can change: `flags`, `config_error`, `reader.answer`.
+
+    Where `held` is given, kubelet's PodResources say that these devices are held, as pairs of resource and id, and a
+    test can change them; else it is whatever lies beside `directory`. `health` takes the place of the section.
+    """
 
     def __init__(
-        self, directory: Path, answer: Node | Exception | None = None, *, timing: Timing = SHORT, **flags: object
+        self,
+        directory: Path,
+        answer: Node | Exception | None = None,
+        *,
+        timing: Timing = SHORT,
+        held: Iterable[tuple[str, str]] | None = None,
+        health: HealthConfig | None = None,
+        **flags: object,
     ) -> None:
         self.flags: dict[str, object] = {"kubelet_socket": str(directory / "kubelet.sock"), **flags}
         self.config_error: Exception | None = None
         self.warnings: tuple[str, ...] = ()
+        self.held = {*(held or ())}
+        self.health = health
+        self.lists = 0
+        self.traces: Hashable = None
         self.reader = Reader(answer or node(gpu(0), gpu(1)))
         self.recorder = Recorder()
         self.supervisor = Supervisor(
             self.load,
             self.reader.make,
+            traces=lambda _config: self.traces,
             default_directory=directory,
             timing=timing,
             random=random(),
             observer=self.recorder,
         )
+        if held is not None:
+            self.supervisor._list_held = self._list_held  # type: ignore[method-assign] # instead of kubelet's answer
 
     def load(self) -> LoadedConfig:
         if self.config_error is not None:
             raise self.config_error
-        return replace(loaded(**self.flags), warnings=self.warnings)
+        found = loaded(**self.flags)
+        config = found.config if self.health is None else replace(found.config, health=self.health)
+        return replace(found, config=config, warnings=self.warnings)
+
+    async def _list_held(self) -> tuple[HeldDevice, ...]:
+        self.lists += 1
+        return tuple(HeldDevice(resource, id_, "default", "pod", "main") for resource, id_ in self.held)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Supervisor]:

@@ -21,7 +21,17 @@ from gpustow.plugin.timing import Timing
 GPU = "nvidia.com/gpu"
 MIG = "nvidia.com/mig-1g.10gb"
 
-SHORT = Timing(poll=0.01, retry_first=0.03, retry_most=0.1, stream_deadline=20, register=15, look_again=0.03)
+SHORT = Timing(
+    poll=0.01,
+    retry_first=0.03,
+    retry_most=0.1,
+    stream_deadline=20,
+    register=15,
+    look_again=0.03,
+    usage_settles=0.05,
+    kubelet_settles=0.05,
+    look=0.01,
+)
 """Short enough for tests; what has to be long enough on a busy machine is long."""
 
 _PROFILE = MigProfile(gpu_slices=1, compute_slices=1, memory_gb=10, memory_mib=9728, memory_slices=1)

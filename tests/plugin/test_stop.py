@@ -95,7 +95,7 @@ async def test_while_an_allocate_is_under_way(tmp_path: Path, monkeypatch: pytes
 
 async def test_while_a_reload_ends_a_resource(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = hang_in(monkeypatch, "allocate")
-    daemon = Daemon(tmp_path, node(gpu(0), gpu(1, mig_devices=2)), mig_strategy="mixed")
+    daemon = Daemon(tmp_path, node(gpu(0), gpu(1, mig_devices=2)), mig_strategy="mixed", held=[])
     async with FakeKubelet(tmp_path) as kubelet:
         running = asyncio.create_task(daemon.supervisor.run())
         await until(lambda: kubelet.live(GPU) and kubelet.live(MIG))

@@ -19,9 +19,8 @@ from gpustow.errors import (
 )
 from gpustow.hardware.node import Node, NodeReader
 from gpustow.kubelet.protocol.deviceplugin_v1beta1_pb2 import RegisterRequest
-from gpustow.kubelet.server import PluginServer
 from gpustow.plugin.observer import PluginState
-from gpustow.plugin.offer import KubeletPlace
+from gpustow.plugin.occupancy import NodeUsage
 from tests.kubelet.fakekubelet import FakeKubelet, until
 from tests.kubelet.samples import abandon, names
 from tests.plugin.daemon import Daemon
@@ -166,14 +165,14 @@ async def test_a_reload_tells_kubelet_of_new_devices_without_a_new_registration(
 
 
 async def test_a_reload_that_changes_the_resources_retires_what_goes_and_leaves_what_stays(tmp_path: Path) -> None:
-    daemon = Daemon(tmp_path, node(gpu(0), gpu(1, mig_devices=2)), mig_strategy="mixed")
+    daemon = Daemon(tmp_path, node(gpu(0), gpu(1, mig_devices=2)), mig_strategy="mixed", held=[])
     async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
         await until(lambda: kubelet.live(GPU) and kubelet.live(MIG))
         daemon.reader.answer = node(gpu(0), gpu(1))
         supervisor.reload()
         await until(lambda: not kubelet.live(MIG))
         mig = next(plugin for plugin in kubelet.plugins if plugin.request.resource_name == MIG)
-        assert [len(each) for each in mig.lists] == [2, 0]
+        assert [[device.health for device in each] for each in mig.lists] == [["Healthy"] * 2, ["Unhealthy"] * 2, []]
         await until(lambda: len(our_sockets(tmp_path)) == 1)
         assert supervisor.states == {GPU: PluginState.STREAMING}
         daemon.reader.answer = node(gpu(0), gpu(1, mig_devices=3))
@@ -186,7 +185,8 @@ async def test_a_name_that_goes_and_comes_back_waits_until_kubelet_has_noticed_o
     tmp_path: Path,
 ) -> None:
     with_mig, without = node(gpu(0), gpu(1, mig_devices=2)), node(gpu(0), gpu(1))
-    daemon = Daemon(tmp_path, with_mig, mig_strategy="mixed", timing=replace(SHORT, retry_first=600, retry_most=600))
+    timing = replace(SHORT, retry_first=600, retry_most=600)
+    daemon = Daemon(tmp_path, with_mig, mig_strategy="mixed", timing=timing, held=[])
     async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
         await until(lambda: kubelet.live(GPU) and kubelet.live(MIG))
         daemon.reader.answer = without
@@ -200,20 +200,6 @@ async def test_a_name_that_goes_and_comes_back_waits_until_kubelet_has_noticed_o
         assert len(our_sockets(tmp_path)) == 1
         await kubelet.restart()
         await until(lambda: kubelet.live(GPU) and kubelet.live(MIG))
-
-
-def test_the_wait_of_a_name_that_was_retired_ends_and_is_for_the_same_kubelet_alone(tmp_path: Path) -> None:
-    supervisor = Daemon(tmp_path, timing=replace(SHORT, retry_first=5)).supervisor
-    now = 100.0
-    supervisor._surroundings = replace(supervisor._surroundings, clock=lambda: now)
-    here, there = KubeletPlace(tmp_path, tmp_path / "kubelet.sock"), KubeletPlace(tmp_path / "d", None)
-    waits = []
-    for retired_at in (100.0, 97.0, 95.0, 10.0):
-        supervisor._retired_at[here, GPU] = retired_at
-        assert supervisor._rest(there, GPU) == supervisor._rest(here, MIG) == 0
-        waits.append(supervisor._rest(here, GPU))
-        assert supervisor._rest(here, GPU) == 0
-    assert waits == [5, 2, 0, 0]
 
 
 async def test_a_reload_to_another_directory_moves_everything_there(tmp_path: Path) -> None:
@@ -247,15 +233,11 @@ def lost_driver(daemon: Daemon) -> None:
     daemon.reader.answer = HardwareError("the driver is gone")
 
 
-def no_devices(daemon: Daemon) -> None:
-    daemon.reader.answer = node()
-
-
-@pytest.mark.parametrize("spoil", [bad_config, broken_loader, bad_directory, lost_driver, no_devices])
+@pytest.mark.parametrize("spoil", [bad_config, broken_loader, bad_directory, lost_driver])
 async def test_a_bad_reload_leaves_the_old_running_but_not_ready_until_a_reload_works(
     tmp_path: Path, spoil: Callable[[Daemon], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    daemon = Daemon(tmp_path)
+    daemon = Daemon(tmp_path, held=[])
     async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
         await until(lambda: kubelet.live(GPU))
         spoil(daemon)
@@ -270,28 +252,6 @@ async def test_a_bad_reload_leaves_the_old_running_but_not_ready_until_a_reload_
         daemon.reader.answer = node(gpu(3))
         supervisor.reload()
         await until(lambda: kubelet.plugins[0].healthy == {"GPU-3"} and supervisor.not_ready is None)
-
-
-async def test_a_reload_asked_for_at_any_step_of_the_start_ends_with_one_registration(tmp_path: Path) -> None:
-    daemon = Daemon(tmp_path)
-    load, make = daemon.supervisor._load_config, daemon.supervisor._make_reader
-    loop = asyncio.get_running_loop()
-
-    def reloading_load() -> LoadedConfig:
-        if daemon.reader.reads < 3:
-            loop.call_soon_threadsafe(daemon.supervisor.reload)
-        return load()
-
-    daemon.supervisor._load_config = reloading_load
-    daemon.supervisor._make_reader = make
-    daemon.recorder._on_move = lambda state: (
-        daemon.supervisor.reload() if state in {PluginState.BOUND, PluginState.REGISTERED} else None
-    )
-    async with FakeKubelet(tmp_path) as kubelet, daemon.running():
-        await until(lambda: kubelet.live(GPU) and daemon.reader.reads >= 3)
-        await some_polls()
-        assert len(kubelet.requests) == 1
-        assert kubelet.plugins[0].healthy == {"GPU-0", "GPU-1"}
 
 
 async def test_a_name_that_kubelet_refuses_does_not_disturb_the_others_and_is_tried_at_the_next_reload(
@@ -331,17 +291,17 @@ async def test_of_two_failures_in_one_moment_the_first_is_raised_and_the_other_l
     async def refuse_the_second(_request: RegisterRequest) -> str | None:
         return 'requested API version "v1beta1" is not supported by kubelet' if len(kubelet.requests) == 2 else None
 
-    stop = PluginServer.stop
+    async def end_badly(_usage: NodeUsage, *_: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ZeroDivisionError
 
-    async def stop_badly(server: PluginServer) -> None:
-        await stop(server)
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(PluginServer, "stop", stop_badly)
+    monkeypatch.setattr(NodeUsage, "watch", end_badly)
     kubelet = FakeKubelet(tmp_path)
     kubelet.refusal = refuse_the_second
     async with kubelet:
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(ApiVersionRefused):
             await Daemon(tmp_path, node(gpu(0), gpu(1, mig_devices=2)), mig_strategy="mixed").supervisor.run()
     assert "another failure in the same moment" in caplog.text
 
@@ -400,7 +360,7 @@ async def test_the_reader_is_made_for_the_configuration(tmp_path: Path) -> None:
         made.append(config)
         return daemon.reader
 
-    daemon.supervisor._make_reader = make
+    daemon.supervisor._surveyor._make_reader = make
     async with daemon.running() as supervisor:
         await until(lambda: supervisor.states)
     assert [config.kubelet_socket for config in made] == [str(tmp_path / "kubelet.sock")]

@@ -28,6 +28,8 @@ class PluginState(StrEnum):
     """Ends its streams and its server."""
     REFUSED = "refused"
     """Kubelet will never take this resource; the end."""
+    FAILED = "failed"
+    """It has crashed too often; the end."""
 
 
 class PluginObserver(Protocol):

@@ -9,6 +9,8 @@ Allocate, and every half minute, for devices that are given back.
 Between two lists, and where there is none, the calls themselves keep the picture: what is allocated is in use, what is
 offered is free, and without any list the healthy devices that are not offered are in use.
 
+Whether a device that has left the node may be forgotten is asked here as well; see `may_be_held`.
+
 An admission counts as under way from GetPreferredAllocation to the end of Allocate, or until `admission` seconds have
 passed, since not every preference is followed by an Allocate. One that begins while a List runs ends the List.
 """
@@ -20,6 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpustow.kubelet.podresources import HeldDevice
+from gpustow.kubelet.socketfile import SocketFacts
 from gpustow.placement import Occupancy
 from gpustow.plugin.timing import Timing
 from gpustow.resources.device import Resource
@@ -42,9 +45,12 @@ class NodeUsage:
         self._resources: tuple[Resource, ...] = ()
         self._held: dict[str, set[str]] = {}
         self._is_listed = False
+        self._listed_at: float | None = None
+        self._kubelet: SocketFacts | None = None
+        self._kubelet_since = clock()
         self._looked_at = clock()
         self._asked_at: dict[str, float] = {}
-        self._allocated_at: float | None = None
+        self._changed_at: float | None = None
         self._allocated: dict[str, set[str]] = {}
         self._listing: asyncio.Task[tuple[HeldDevice, ...]] | None = None
         self._told = ""
@@ -68,24 +74,46 @@ class NodeUsage:
     def allocated(self, resource: Resource, ids: Sequence[str]) -> None:
         """An admission ends with these devices."""
         self._asked_at.pop(resource.name, None)
-        self._allocated_at = self._clock()
+        self.changed()
         for held in (self._held, self._allocated):
             held.setdefault(resource.name, set()).update(ids)
 
-    async def watch(self, list_held: ListHeld) -> None:
-        """Reads the list whenever that is due and all is quiet, until cancelled."""
+    def changed(self) -> None:
+        """Something has happened that the list is to be read for, soon."""
+        self._changed_at = self._clock()
+
+    def registered(self, kubelet: SocketFacts | None) -> None:
+        """A plugin has registered with the kubelet that has this socket."""
+        if kubelet != self._kubelet:
+            self._kubelet = kubelet
+            self._kubelet_since = self._clock()
+
+    def may_be_held(self, resource: str, device_id: str, *, since: float) -> bool:
+        """Whether a container may hold a device that kubelet was told at `since` not to give away any more.
+
+        Only a list says that none does: the last one, if it was read well and long enough after that. A kubelet that
+        has just started does not know all its pods yet, and is not believed either.
+        """
+        believed_from = max(since + self._timing.usage_settles, self._kubelet_since + self._timing.kubelet_settles)
+        if self._listed_at is None or self._listed_at < believed_from:
+            return True
+        return device_id in self._held.get(resource, ())
+
+    async def watch(self, list_held: ListHeld, on_list: Callable[[], None] = lambda: None) -> None:
+        """Reads the list whenever that is due and all is quiet, until cancelled; each time calls `on_list`."""
         while True:
             await asyncio.sleep(self._timing.poll)
             if self._is_due():
                 await self.read(list_held)
+                on_list()
 
     def _is_due(self) -> bool:
         """Whether the list is to be read now: something changed or time has passed, and no admission is under way."""
         now, timing = self._clock(), self._timing
         if any(now - asked < timing.admission for asked in self._asked_at.values()):
             return False
-        if self._allocated_at is not None:
-            return now - self._allocated_at >= timing.usage_settles
+        if self._changed_at is not None:
+            return now - self._changed_at >= timing.usage_settles
         return now - self._looked_at >= timing.usage_every
 
     async def read(self, list_held: ListHeld) -> None:
@@ -101,13 +129,15 @@ class NodeUsage:
         if listing.cancelled():
             return
         self._looked_at = self._clock()
-        if self._allocated_at is not None and self._allocated_at <= began:
-            self._allocated_at = None
+        if self._changed_at is not None and self._changed_at <= began:
+            self._changed_at = None
         if error := listing.exception():
             self._is_listed = False
+            self._listed_at = None
             self._tell(f"what is in use is taken from the calls of kubelet alone: {error}")
             return
         self._take(listing.result())
+        self._listed_at = began
 
     def _take(self, devices: Iterable[HeldDevice]) -> None:
         """Goes over to the list, and to what was allocated while it was made."""

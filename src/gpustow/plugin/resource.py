@@ -8,7 +8,7 @@ list. What ends a round are facts that are looked at every `timing.poll` seconds
 * our socket is gone or another one (kubelet deletes all sockets when it starts);
 * kubelet's socket is another one;
 * kubelet ended its stream, which it never opens again, or did not open one in time;
-* the server or the registration failed.
+* the server or the registration failed, or something crashed that must not.
 
 A round is ended completely before the next begins. If kubelet is another one by then, or is gone, the next round starts
 as soon as kubelet's socket is there. If it is the same, it gets time to notice first, more each time: kubelet 1.36
@@ -34,11 +34,12 @@ from gpustow.plugin.observer import PluginObserver, PluginState
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, ServedResource
 from gpustow.plugin.service import OPTIONS, ResourceService
-from gpustow.plugin.timing import Backoff, Timing
+from gpustow.plugin.timing import Backoff, CrashBudget, Timing
 
 log = logging.getLogger(__name__)
 
 _EMPTY_LIST = b""
+_BAD_STATES = frozenset({PluginState.INIT, PluginState.REFUSED, PluginState.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +102,27 @@ class ResourcePlugin:
         """Serves until cancelled.
 
         Raises RegistrationRefused if kubelet will never take the resource, KubeletDirectoryError if the directory was
-        deleted under us and only a new mount helps.
+        deleted under us and only a new mount helps, and what it crashed with if it has crashed too often.
         """
+        crashes = CrashBudget(self._clock())
         await self._let_kubelet_notice()
         while True:
-            await self._wait_for_kubelet()
             try:
+                await self._wait_for_kubelet()
                 reason = await self._round()
             except RegistrationRefused as error:
                 self._move(PluginState.REFUSED, str(error))
                 raise
+            except KubeletDirectoryError:
+                raise
             except (PluginServerError, RegistrationError) as error:
                 reason = str(error)
+            except Exception as error:
+                reason = f"it crashed: {error!r}"
+                log.exception("%s crashed", self.name)
+                if not crashes.spend(self._clock()):
+                    self._move(PluginState.FAILED, f"it has crashed too often, the last time with {error!r}")
+                    raise
             self._move(PluginState.INIT, reason)
             if self._look() == self._kubelet:
                 await self._pause(self._backoff.next())
@@ -124,7 +134,7 @@ class ResourcePlugin:
 
     def _move(self, state: PluginState, reason: str) -> None:
         self.state, self.reason = state, reason
-        level = logging.WARNING if state in {PluginState.INIT, PluginState.REFUSED} else logging.INFO
+        level = logging.WARNING if state in _BAD_STATES else logging.INFO
         log.log(level, "%s is %s: %s", self.name, state, reason)
         self._observer.moved(self.name, state, reason)
 
@@ -183,6 +193,7 @@ class ResourcePlugin:
         registration = Registration(self.name, server.path.name, OPTIONS)
         await self._unless_deleted(server, register(self._place.socket, registration, seconds=self._timing.register))
         self._kubelet = self._look()
+        self._usage.registered(self._kubelet)
         self._move(PluginState.REGISTERED, f"kubelet took the registration of {server.path.name}")
 
     async def _unless_deleted(self, server: PluginServer, registering: Coroutine[Any, Any, None]) -> None:

@@ -1,58 +1,62 @@
-"""The life of the daemon: read the configuration and the node, run one plugin a resource, reload, stop.
+"""The life of the daemon: read configuration and node, have a plugin run for each resource, follow changes, stop.
 
 What is new is built and checked beside what runs: a reload that fails in any way leaves the old running, and the daemon
-not ready until a reload works, since what it does is not what it was told to. A reload that works touches only what it
-changes: a resource that stays keeps its server and its registration, gets its new devices and settings in place, and
-kubelet hears of it only if the list of devices differs. One that goes and comes back within a moment waits, because
-kubelet 1.36 and older would take the end of the old stream for that of the new one. Reloads that are asked for while
-one is under way become one more.
+not ready until a reload works, since what it does is not what it was told to. It is tried again with each rescan, for
+what a configuration asks of the node may only be about to come. A reload that works touches only what it changes: a
+resource that stays keeps its server and its registration (`fleet`). Reloads that are asked for while one is under way
+become one more. One is asked for by whoever calls `reload`, and by another content of the configuration file.
 
-Without devices, or with a driver that cannot be read, the daemon ends if the operator asked for that (failOnInitError);
-else it stays, not ready, and looks again from time to time.
+The node is read again at intervals, when its device nodes change, and with each reload. What such a rescan finds is
+served at once; a rescan that fails leaves what runs as it is, except for devices that it did not find. Neither it nor
+a reload ever ends the daemon.
 
-A resource that kubelet refuses for its name does not disturb the others. A kubelet that refuses our API version ends
-the daemon, as does everything unforeseen: the pod's restart is then the best that can happen.
+At the start it is different: without devices, or with a driver that cannot be read, the daemon ends if the operator
+asked for that (failOnInitError). Else it stays, not ready, and looks again from time to time.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from random import Random, SystemRandom
 
 from gpustow.config import Config, LoadedConfig
-from gpustow.errors import (
-    ApiVersionRefused,
-    GpustowError,
-    HardwareError,
-    NoDevicesError,
-    PodResourcesError,
-    RegistrationRefused,
-)
+from gpustow.errors import GpustowError, HardwareError, NoDevicesError, PodResourcesError
 from gpustow.hardware.node import NodeReader
 from gpustow.kubelet.podresources import HeldDevice, PodResources, pod_resources_socket
 from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY, check_directory, remove_stale_sockets
 from gpustow.plugin.blocking import in_thread
+from gpustow.plugin.fleet import Fleet
 from gpustow.plugin.hostreading import HostReader, simulated_host
+from gpustow.plugin.lookout import Change, ConfigWatch
 from gpustow.plugin.observer import GuardedObserver, PluginObserver, PluginState, SilentObserver
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, Offer
-from gpustow.plugin.resource import ResourcePlugin, Surroundings
+from gpustow.plugin.resource import Surroundings
+from gpustow.plugin.roster import Roster
 from gpustow.plugin.startlog import config_lines, resource_lines
+from gpustow.plugin.survey import Survey, Surveyor
 from gpustow.plugin.timing import Timing
 
 log = logging.getLogger(__name__)
 
+_JUST_STARTED = "it has just been started"
+
+
+def no_traces(_config: Config) -> Hashable:
+    """What a node shows from outside that shows nothing."""
+    return None
+
 
 class Supervisor:
-    """The daemon. `run` it in a task; `reload` and `stop` may be called at any time from the event loop's thread.
+    """The daemon. `run` it in a task; the other methods may be called at any time from the event loop's thread.
 
     `load_config` reads the configuration anew each time, `make_reader` gives the reader that it asks for, and
     `read_host` finds what the node has beside its GPUs (where it is not given, the node is a simulated one); all may
-    block and are called in a thread. `default_directory` is where the sockets lie if there is no kubelet to register
-    with.
+    block and are called in a thread. `traces` is what can be seen of the node without its driver (`lookout`): if it is
+    another, the node is read. `default_directory` is where the sockets lie if there is no kubelet to register with.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Supervisor:
         make_reader: Callable[[Config], NodeReader],
         *,
         read_host: HostReader = simulated_host,
+        traces: Callable[[Config], Hashable] = no_traces,
         default_directory: Path = DEFAULT_DIRECTORY,
         timing: Timing | None = None,
         random: Random | None = None,
@@ -68,29 +73,48 @@ class Supervisor:
         observer: PluginObserver | None = None,
     ) -> None:
         self._load_config = load_config
-        self._make_reader = make_reader
-        self._read_host = read_host
+        self._traces = traces
         self._default_directory = default_directory
         self._timing = timing or Timing()
+        self._clock = clock
+        self._surveyor = Surveyor(make_reader, read_host, self._timing.reading)
         self._usage = NodeUsage(self._timing, clock)
-        self._surroundings = Surroundings(
-            self._timing,
-            random or SystemRandom(),
-            clock,
-            GuardedObserver(observer if observer is not None else SilentObserver()),
-            self._usage,
-        )
+        self._observer = GuardedObserver(observer if observer is not None else SilentObserver())
+        self._roster = Roster(self._usage, clock)
+        self._fleet = Fleet(Surroundings(self._timing, random or SystemRandom(), clock, self._observer, self._usage))
+        self._config = Config()
         self._place = KubeletPlace(default_directory, None)
-        self._plugins: dict[str, tuple[ResourcePlugin, asyncio.Task[None]]] = {}
-        self._retired_at: dict[tuple[KubeletPlace, str], float] = {}
-        self._trouble: str | None = "it has just been started"
+        self._survey: Survey | None = None
+        self._surveyed_at = clock()
+        self._told: frozenset[str] = frozenset()
+        self._config_watch = ConfigWatch("")
+        self._node_change = Change()
+        self._trouble: str | None = _JUST_STARTED
         self._refused: str | None = None
-        self._reload_asked = asyncio.Event()
+        self._reload_asked = False
+        self._rescan_asked = False
+        self._news = asyncio.Event()
         self._stop_asked = asyncio.Event()
 
     def reload(self) -> None:
         """Reads configuration and node again, soon."""
-        self._reload_asked.set()
+        self._reload_asked = True
+        self._news.set()
+
+    def rescan(self) -> None:
+        """Reads the node again, soon."""
+        self._rescan_asked = True
+        self._news.set()
+
+    def mark(self, sick: Mapping[str, str]) -> None:
+        """These GPUs and MIG devices, by UUID, are not fit, each with its reason, and no others are.
+
+        Kubelet is told at once. It holds for whatever is served from now on, until the next call.
+        """
+        self._roster.mark(sick)
+        self._usage.serve(served.resource for served in self._roster.served.values())
+        self._fleet.update(self._roster.served.values())
+        self._news.set()
 
     def stop(self) -> None:
         """Ends `run`: streams and servers are ended, our sockets removed."""
@@ -99,17 +123,12 @@ class Supervisor:
     @property
     def states(self) -> Mapping[str, PluginState]:
         """Where the plugin of each resource is."""
-        return {name: plugin.state for name, (plugin, _) in self._plugins.items()}
+        return self._fleet.states
 
     @property
     def not_ready(self) -> str | None:
         """Why the node's devices are not in use as they should be; None if they are."""
-        waiting = [plugin for plugin, _ in self._plugins.values() if not plugin.ready]
-        reasons = [
-            self._trouble,
-            self._refused,
-            *(f"{plugin.name} is {plugin.state}: {plugin.reason}" for plugin in waiting),
-        ]
+        reasons = (self._trouble, self._refused, *self._roster.complaints, *self._fleet.complaints)
         return "; ".join(filter(None, reasons)) or None
 
     async def run(self) -> None:
@@ -120,39 +139,82 @@ class Supervisor:
         """
         try:
             async with asyncio.TaskGroup() as group:
-                life = group.create_task(self._live(group), name="supervisor")
-                watch = group.create_task(self._usage.watch(self._list_held), name="what is in use")
+                tasks = [
+                    group.create_task(self._live(group), name="supervisor"),
+                    group.create_task(self._usage.watch(self._list_held, self._news.set), name="what is in use"),
+                ]
                 await self._stop_asked.wait()
                 log.info("stopping")
-                for task in (life, watch, *(task for _, task in self._plugins.values())):
+                for task in tasks:
                     task.cancel()
+                self._fleet.cancel()
         except BaseExceptionGroup as errors:
             for other in errors.exceptions[1:]:
                 log.exception("another failure in the same moment", exc_info=other)
             raise errors.exceptions[0] from None
         finally:
-            self._plugins.clear()
+            self._fleet.clear()
+            self._roster = Roster(self._usage, self._clock)
             self._refused = None
             self._trouble = "it has ended"
 
     async def _live(self, group: asyncio.TaskGroup) -> None:
         loaded = await self._load()
-        config = loaded.config
+        self._config = loaded.config
         _tell(loaded)
-        self._go_to(self._checked_place(config))
-        await self._look(config, group)
+        self._watch_file(loaded)
+        self._go_to(self._checked_place(loaded.config))
+        self._node_change.look(self._traces(loaded.config))
+        await self._first_survey(group)
         while True:
+            await self._wait_for_news()
+            if self._reload_asked:
+                self._reload_asked = self._rescan_asked = False
+                await self._reload(group)
+            elif self._rescan_asked or self._is_due():
+                self._rescan_asked = False
+                await (self._rescan(group) if self._refused is None else self._reload(group))
+            self._roster.settle()
+            await self._apply(self._place, group)
+
+    async def _wait_for_news(self) -> None:
+        """Waits until there is something to do; meanwhile looks at what shows that something has changed."""
+        while not self._news.is_set() and not self._is_due():
             with suppress(TimeoutError):
-                async with asyncio.timeout(None if self._plugins else self._timing.look_again):
-                    await self._reload_asked.wait()
-            if self._reload_asked.is_set():
-                self._reload_asked.clear()
-                config = await self._reload(config, group)
-            else:
-                await self._look(config, group)
+                async with asyncio.timeout(self._timing.look):
+                    await self._news.wait()
+            self._look_out()
+        self._news.clear()
+
+    def _look_out(self) -> None:
+        try:
+            self._notice()
+        except Exception:  # what is noticed sooner is worth less than the daemon
+            log.exception("the files that show a change cannot be looked at")
+
+    def _notice(self) -> None:
+        if self._config_watch.look():
+            log.info("the configuration file has another content")
+            self.reload()
+        if self._node_change.look(self._traces(self._config)):
+            log.info("the device nodes are others than before")
+            self.rescan()
+
+    def _is_due(self) -> bool:
+        """Whether the node is to be read again because time has passed."""
+        interval = self._config.health.rescan_interval
+        if not self._roster.served:
+            interval = min(interval or self._timing.look_again, self._timing.look_again)
+        return interval is not None and self._clock() - self._surveyed_at >= interval
 
     async def _load(self) -> LoadedConfig:
         return await in_thread(self._load_config, name="read configuration")
+
+    def _watch_file(self, loaded: LoadedConfig) -> None:
+        if loaded.config.config_file != self._config_watch.path:
+            self._config_watch = ConfigWatch(loaded.config.config_file)
+        if loaded.file is not None:
+            self._config_watch.loaded(loaded.file.sha256)
 
     def _checked_place(self, config: Config) -> KubeletPlace:
         place = KubeletPlace.of(config, self._default_directory)
@@ -164,50 +226,102 @@ class Supervisor:
         for path in remove_stale_sockets(place.directory):
             log.info("removed %s, which nobody serves any more", path)
 
-    async def _offer(self, config: Config) -> Offer:
-        def build() -> Offer:
-            node = self._make_reader(config).read()
-            return Offer.of(node, config, self._read_host(config, node.platform))
-
-        return await in_thread(build, name="read node")
-
-    async def _look(self, config: Config, group: asyncio.TaskGroup) -> None:
-        """Reads the node for the first time, or again because there was nothing on it."""
+    async def _read_node(self, config: Config) -> Survey:
         try:
-            offer = await self._offer(config)
-        except (HardwareError, NoDevicesError) as error:
-            if config.fail_on_init_error:
-                raise
-            if self._trouble != str(error):
-                log.warning("%s\n  Looking again every %g s.", error, self._timing.look_again)
-            self._trouble = str(error)
-        else:
-            await self._serve(offer, self._place, group)
+            return await self._surveyor.survey(config, self._survey)
+        finally:
+            self._surveyed_at = self._clock()
 
-    async def _reload(self, running: Config, group: asyncio.TaskGroup) -> Config:
-        """Goes over to a new configuration and reading, or stays with the old; returns the one that holds."""
-        log.info("reloading")
+    async def _first_survey(self, group: asyncio.TaskGroup) -> None:
+        """Reads the node for the first time; what it finds may end the daemon."""
+        try:
+            survey = await self._read_node(self._config)
+            survey.accepted()
+        except (HardwareError, NoDevicesError) as error:
+            if self._config.fail_on_init_error:
+                raise
+            self._be_troubled(str(error))
+        else:
+            await self._adopt(survey, self._place, group)
+
+    async def _rescan(self, group: asyncio.TaskGroup) -> None:
+        """Reads the node again, and serves what it has now."""
+        try:
+            survey = await self._read_node(self._config)
+        except HardwareError as error:
+            goes_on = "the node cannot be read, and what was found before goes on: " if self._roster.served else ""
+            self._be_troubled(f"{goes_on}{error}")
+        else:
+            await self._adopt(survey, self._place, group)
+
+    async def _reload(self, group: asyncio.TaskGroup) -> None:
+        """Goes over to a new configuration and reading, or stays with the old configuration and reads the node."""
+        if self._refused is None:
+            log.info("reloading")
         try:
             loaded = await self._load()
-            config = loaded.config
-            place = self._checked_place(config)
-            offer = await self._offer(config) if self._plugins else None
+            place = self._checked_place(loaded.config)
+            survey = await self._read_node(loaded.config) if self._roster.served else None
+            if survey is not None:
+                survey.accepted()
         except GpustowError as error:
-            self._refused = f"the reload is refused, and what ran before goes on: {error}"
-            log.error("%s", self._refused)  # noqa: TRY400 - says it all
-            return running
-        except Exception as error:
-            self._refused = f"the reload failed, and what ran before goes on: {error!r}"
-            log.exception("%s", self._refused)
-            return running
-        self._refused = None
-        _tell(loaded)
-        if offer is not None:
-            await self._serve(offer, place, group)
+            self._be_refused(f"the reload is refused, and what ran before goes on: {error}")
+        except Exception as error:  # noqa: BLE001 - a bad reload of any kind must not end the daemon, and is logged
+            self._be_refused(f"the reload failed, and what ran before goes on: {error!r}", error)
         else:
+            self._refused = None
+            self._config = loaded.config
+            _tell(loaded)
+            self._watch_file(loaded)
+            self._fleet.forget_ended()
+            if survey is not None:
+                await self._adopt(survey, place, group)
+                return
             self._go_to(place)
-            await self._look(config, group)
-        return config
+        await self._rescan(group)
+
+    def _be_refused(self, reason: str, fault: Exception | None = None) -> None:
+        """The reload does not work, for this reason; logs what is new, with the traceback if it is a fault of ours."""
+        if reason != self._refused:
+            log.error("%s", reason, exc_info=fault)
+        self._refused = reason
+
+    async def _adopt(self, survey: Survey, place: KubeletPlace, group: asyncio.TaskGroup) -> None:
+        """Serves at `place` what a survey found."""
+        known, self._survey = self._survey, survey
+        self._roster.see(survey.node)
+        try:
+            offer = survey.accepted()
+            trouble = None
+        except NoDevicesError as error:
+            offer = Offer((), survey.node.notes)
+            trouble = str(error)
+        except GpustowError as error:
+            self._be_troubled(f"the node has changed, and what was found before goes on: {error}")
+            return
+        if survey is not known:
+            self._tell_new(offer)
+            self._roster.take(offer)
+        self._be_troubled(trouble)
+        await self._apply(place, group)
+
+    def _be_troubled(self, trouble: str | None) -> None:
+        """Not all is served that should be, for this reason; or all is, if there is none. Logs what is new."""
+        if trouble is not None and trouble != self._trouble:
+            again = "" if self._roster.served else f"\n  Looking again every {self._timing.look_again:g} s."
+            log.warning("%s%s", trouble, again)
+        elif trouble is None and self._trouble not in {None, _JUST_STARTED}:
+            log.info("the node can be read, and what it has is served")
+        self._trouble = trouble
+
+    def _tell_new(self, offer: Offer) -> None:
+        """Logs what was not told with the survey before."""
+        lines = resource_lines(served.resource for served in offer.served)
+        for level, texts in ((logging.INFO, lines), (logging.WARNING, offer.notes)):
+            for text in texts:
+                if text not in self._told:
+                    log.log(level, "%s", text)
+        self._told = frozenset((*lines, *offer.notes))
 
     async def read_usage(self) -> None:
         """Reads from kubelet what is in use, now; the daemon does so by itself in quiet moments."""
@@ -219,45 +333,17 @@ class Supervisor:
             raise PodResourcesError("nowhere", "there is no kubelet to register with")
         return await PodResources(pod_resources_socket(self._place.socket)).held()
 
-    async def _serve(self, offer: Offer, place: KubeletPlace, group: asyncio.TaskGroup) -> None:
-        for line in resource_lines(served.resource for served in offer.served):
-            log.info("%s", line)
-        for note in offer.notes:
-            log.warning("%s", note)
-        self._usage.serve(served.resource for served in offer.served)
-        wanted = {served.resource.name for served in offer.served}
+    async def _apply(self, place: KubeletPlace, group: asyncio.TaskGroup) -> None:
+        """Has the plugins serve at `place` what the roster says."""
         moved = place != self._place
-        await self._end([name for name in self._plugins if moved or name not in wanted])
+        if moved:
+            self._roster.forget()
+        self._usage.serve(served.resource for served in self._roster.served.values())
+        ending = [name for name in self._fleet.names if moved or name not in self._roster.served]
+        await self._fleet.end(ending, self._place)
         if moved:
             self._go_to(place)
-        for served in offer.served:
-            running = self._plugins.get(served.resource.name)
-            if running is not None and not running[1].done():
-                running[0].replace(served)
-                continue
-            rest = self._rest(place, served.resource.name)
-            plugin = ResourcePlugin(served, place, self._surroundings, rest=rest)
-            task = group.create_task(_run(plugin), name=f"plugin {plugin.name}")
-            self._plugins[plugin.name] = (plugin, task)
-        self._trouble = None
-
-    async def _end(self, names: list[str]) -> None:
-        """Retires the plugins of these resources and waits until their servers are gone."""
-        ending = [self._plugins.pop(name) for name in names]
-        for plugin, task in ending:
-            plugin.retire()
-            task.cancel()
-        if ending:
-            await asyncio.wait([task for _, task in ending])
-        now = self._surroundings.clock()
-        self._retired_at.update({(self._place, plugin.name): now for plugin, _ in ending})
-
-    def _rest(self, place: KubeletPlace, name: str) -> float:
-        """How many seconds a name that was retired must wait before the same kubelet hears of it again."""
-        retired_at = self._retired_at.pop((place, name), None)
-        if retired_at is None:
-            return 0.0
-        return max(0.0, retired_at + self._timing.retry_first - self._surroundings.clock())
+        self._fleet.serve(self._roster.served.values(), place, group)
 
 
 def _tell(loaded: LoadedConfig) -> None:
@@ -266,13 +352,3 @@ def _tell(loaded: LoadedConfig) -> None:
         log.info("%s", line)
     for warning in loaded.warnings:
         log.warning("%s", warning)
-
-
-async def _run(plugin: ResourcePlugin) -> None:
-    """Runs a plugin; one that kubelet refuses for its name ends alone."""
-    try:
-        await plugin.run()
-    except ApiVersionRefused:
-        raise
-    except RegistrationRefused as error:
-        log.error("%s", error)  # noqa: TRY400 - it is what kubelet says, and our stack adds nothing

@@ -9,6 +9,8 @@ from random import Random
 from gpustow.kubelet.registration import REGISTER_SECONDS
 
 _JITTER = 0.25
+_CRASHES_AT_MOST = 5
+_CRASHES_FORGOTTEN = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +22,10 @@ class Timing:
     `stream_deadline`: from the registration to kubelet's stream. `stable_after`: from then on a stream counts as sound,
     and the next failure as the first. `register`: the deadline of Register. `look_again`: before the next look for
     devices on a node that has none, or whose driver cannot be read. `usage_every`: between two reads of what is in use;
-    `usage_settles`: from the last Allocate to such a read; `admission`: how long after GetPreferredAllocation an
-    Allocate is expected, and nothing is read.
+    `usage_settles`: from the last Allocate, or from when a device left, to such a read; `kubelet_settles`: from the
+    first registration with a kubelet until it knows all its pods; `admission`: how long after GetPreferredAllocation an
+    Allocate is expected, and nothing is read. `reading`: how long a reading of the node may take. `look`: between two
+    looks at the configuration file and at the device nodes.
     """
 
     poll: float = 1.0
@@ -33,7 +37,27 @@ class Timing:
     look_again: float = 30.0
     usage_every: float = 30.0
     usage_settles: float = 2.0
+    kubelet_settles: float = 30.0
     admission: float = 10.0
+    reading: float = 120.0
+    look: float = 2.0
+
+
+class CrashBudget:
+    """How often something may crash before it is given up: five times, as in v0.20.0.
+
+    A crash that comes more than an hour after the one before counts as the first.
+    """
+
+    def __init__(self, start: float) -> None:
+        self._last = start
+        self._crashes = 0
+
+    def spend(self, now: float) -> bool:
+        """Counts a crash; whether that was within the budget. Times are seconds of a clock that only goes up."""
+        self._crashes = 1 if now - self._last > _CRASHES_FORGOTTEN else self._crashes + 1
+        self._last = now
+        return self._crashes <= _CRASHES_AT_MOST
 
 
 class Backoff:

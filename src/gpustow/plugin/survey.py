@@ -1,0 +1,84 @@
+"""One look at the node, and what a configuration makes of it.
+
+A survey is made in a thread, since a driver may hang, and only one at a time: if one does not come back, the next is
+not begun, so that a driver that hangs does not gather threads. Where nothing has changed since an earlier survey, that
+one is the answer, and nothing is built.
+
+That the driver can be read and that the configuration goes with what was read are two things: if only the latter fails,
+the survey still says which devices are there.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpustow.config import Config
+from gpustow.errors import GpustowError, HardwareError
+from gpustow.hardware.node import Node, NodeReader
+from gpustow.injection.hostdevices import HostDevices
+from gpustow.plugin.blocking import in_thread
+from gpustow.plugin.hostreading import HostReader
+from gpustow.plugin.offer import Offer
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was read, for which configuration; and the offer, or why there is none."""
+
+    config: Config
+    node: Node
+    host: HostDevices | None
+    offer: Offer | None
+    refusal: GpustowError | None = None
+
+    def accepted(self) -> Offer:
+        """The offer; raises the refusal if there is none."""
+        if self.offer is None:
+            raise self.refusal or HardwareError("nothing was read")
+        return self.offer
+
+
+class Surveyor:
+    """Makes surveys. `make_reader` and `read_host` may block; a survey may take `limit` seconds."""
+
+    def __init__(self, make_reader: Callable[[Config], NodeReader], read_host: HostReader, limit: float) -> None:
+        self._make_reader = make_reader
+        self._read_host = read_host
+        self._limit = limit
+        self._under_way: asyncio.Task[Survey] | None = None
+
+    async def survey(self, config: Config, known: Survey | None = None) -> Survey:
+        """The node as it is now; `known` itself if that still holds.
+
+        Raises HardwareError if the node cannot be read.
+        """
+        if self._under_way is not None and not self._under_way.done():
+            raise HardwareError(
+                "the driver has not answered an earlier reading yet",
+                advice="Look for the driver's messages in the kernel's log.",
+            )
+        task = self._under_way = asyncio.create_task(
+            in_thread(lambda: self._look(config, known), name="read node"), name="survey"
+        )
+        try:
+            await asyncio.wait([task], timeout=self._limit)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if not task.done():
+            task.add_done_callback(lambda late: late.cancelled() or late.exception())  # nobody waits for it any more
+            raise HardwareError(f"the driver has not answered for {self._limit:g} s")
+        return task.result()
+
+    def _look(self, config: Config, known: Survey | None) -> Survey:
+        node = self._make_reader(config).read()
+        try:
+            host = self._read_host(config, node.platform)
+        except GpustowError as error:
+            return Survey(config, node, None, None, error)
+        if known is not None and (known.config, known.node, known.host) == (config, node, host):
+            return known
+        try:
+            return Survey(config, node, host, Offer.of(node, config, host))
+        except GpustowError as error:
+            return Survey(config, node, host, None, error)
