@@ -142,9 +142,10 @@ class HealthMonitor:
         while True:
             if self._watch_anew:
                 await self._watch()
-            if self._clock() >= check_at:
+            now = self._clock()
+            if now >= check_at:
+                check_at = now + self._check_interval
                 await self._check()
-                check_at = self._clock() + self._check_interval
             self.settled.set()
             wait = self._timing.wait
             await self._judge(await self._call(self._source.wait, wait, expected=wait))
