@@ -29,7 +29,7 @@ class HostPaths:
         """The host's path of what we see at `path`."""
         for seen, host in self.rules:
             if path == seen or path.startswith(f"{seen}/"):
-                return host + path.removeprefix(seen) or "/"
+                return (host + path.removeprefix(seen)).rstrip("/") or "/"
         return path
 
     def edits(self, edits: CdiEdits) -> CdiEdits:

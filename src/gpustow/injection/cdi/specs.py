@@ -47,7 +47,7 @@ def cdi_specs(
     specs = tuple(simplified(each) for each in (with_all(spec), *(other.spec for other in others)))
     for each in specs:
         each.check()
-    told = (*notes, *(sentence for other in others for sentence in other.left_out))
+    told = (*_nameless(node, config), *notes, *(sentence for other in others for sentence in other.left_out))
     return CdiSpecs(specs, tuple(dict.fromkeys(told)))
 
 
@@ -55,7 +55,8 @@ def device_names(node: Node, config: Config) -> tuple[str, ...]:
     """The names in class `gpu` that Allocate can answer with; devices whose name CDI does not allow have none."""
     if node.platform is not Platform.NVML:
         return (ALL,)
-    return tuple(_names(_devices(node, config), config))
+    named = (_name(device, config) for device in _devices(node, config))
+    return tuple(name for name in named if isinstance(name, str))
 
 
 def _gpu_spec(
@@ -92,9 +93,16 @@ def _devices(node: Node, config: Config) -> Iterator[Device]:
         yield from mig_devices(gpu)
 
 
-def _names(devices: Iterator[Device], config: Config) -> Iterator[str]:
-    for device in devices:
-        try:
-            yield device_name(device, config.device_id_strategy)
-        except CdiSpecError:  # told by the generator
-            continue
+def _name(device: Device, config: Config) -> str | CdiSpecError:
+    try:
+        return device_name(device, config.device_id_strategy)
+    except CdiSpecError as error:
+        return error
+
+
+def _nameless(node: Node, config: Config) -> Iterator[str]:
+    """A sentence for each device that has no name; Allocate refuses it."""
+    if node.platform is Platform.NVML:
+        for device in _devices(node, config):
+            if isinstance(error := _name(device, config), CdiSpecError):
+                yield f"device {device.index} is left out: {error}"
