@@ -184,10 +184,10 @@ def test_a_strict_run_without_refusals_is_fine(simulate: Callable[..., Ended]) -
 
 
 def test_warnings_are_told_once_and_not_among_the_data(simulate: Callable[..., Ended], tmp_path: Path) -> None:
-    config = write(tmp_path / "config.yaml", "flags: {migStrategy: single, nvidiaDriverRoot: /driver}")
+    config = write(tmp_path / "config.yaml", "flags: {migStrategy: single}\nimex: {required: true}")
     ended = simulate(f"--config={config}", "--policy=packed", "--policy=distributed", "-o", "json")
     assert ended.err.count("warning: ") == 1
-    assert "nvidiaDriverRoot" in ended.err
+    assert "imex.required has no effect" in ended.err
     json.loads(ended.out)
 
 
@@ -195,10 +195,10 @@ def test_warnings_are_told_once_and_not_among_the_data(simulate: Callable[..., E
 def test_a_warning_that_is_logged_is_told_once(
     simulate: Callable[..., Ended], tmp_path: Path, policies: list[str]
 ) -> None:
-    config = write(tmp_path / "config.yaml", "flags: {migStrategy: single, nvidiaDriverRoot: /driver}")
+    config = write(tmp_path / "config.yaml", "flags: {migStrategy: single}\nimex: {required: true}")
     words = [f"--policy={policy}" for policy in policies]
     ended = simulate(f"--config={config}", "--log-level=warning", *words)
-    assert ended.err.count("nvidiaDriverRoot") == 1
+    assert ended.err.count("imex.required has no effect") == 1
     assert " WARNING gpustow.plugin.supervisor: " in ended.err
 
 
