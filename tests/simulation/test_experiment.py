@@ -126,8 +126,8 @@ def test_nothing_is_left_behind() -> None:
 
 
 async def test_warnings_of_the_configuration_are_part_of_the_outcome() -> None:
-    outcome = await experiment(model="t4-4", **{"driver-root": "/driver"}).run("packed")
-    assert any("driver-root" in warning for warning in outcome.warnings)
+    outcome = await experiment(model="t4-4", **{"imex-required": "true"}).run("packed")
+    assert any("imex.required" in warning for warning in outcome.warnings)
 
 
 async def test_a_node_without_devices_ends_the_experiment() -> None:
