@@ -100,11 +100,8 @@ def _told(row: Xid) -> str:
         *([("sources", "disagree, state no action, or no longer use it")] if row.disputed else []),
         *([("note", row.note)] if row.note else []),
     ]
-    return f"XID {row.number}  {row.name}\n" + _indented(wrapped_columns(lines))
-
-
-def _indented(text: str) -> str:
-    return "".join(f"  {line}\n" for line in text.splitlines())
+    table = wrapped_columns((f"  {label}", text) for label, text in lines)
+    return f"XID {row.number}  {row.name}\n{table}\n"
 
 
 def _rules(row: Xid) -> Sequence[tuple[XidPolicy, str]]:
