@@ -11,9 +11,9 @@ __all__ = ["shared_process"]
 
 
 @pytest.fixture
-def watched(shared_process: ReaderProcess) -> Iterator[WatchedMachine]:
+def machine(shared_process: ReaderProcess) -> Iterator[WatchedMachine]:
     """A new machine with three GPUs, all well, and a source that is to watch them."""
-    machine = WatchedMachine(shared_process)
-    machine.start(parse_node_model(NODE, "node"))
-    yield machine
-    machine.close()
+    watched = WatchedMachine(shared_process)
+    watched.start(parse_node_model(NODE, "node"))
+    yield watched
+    watched.close()

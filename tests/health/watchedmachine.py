@@ -1,6 +1,7 @@
 """The NVML source in a process that has the fake library, and the machine that it watches."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -71,7 +72,11 @@ class WatchedMachine:
 
     def calls(self, name: str) -> int:
         """How often the call was made, for whatever GPU, as of the last shutdown of NVML."""
-        return sum(times for (call, _), times in self._process.counts().items() if call == name)
+        return sum(times for (call, _), times in self.counted().items() if call == name)
+
+    def counted(self) -> Counter[tuple[str, int]]:
+        """As `calls`, for every call and GPU (-1: none)."""
+        return self._process.counts()
 
     def _call(self, function: Callable[[NvmlReader], Any]) -> Any:
         return self._process.call(function)

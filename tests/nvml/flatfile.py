@@ -7,7 +7,7 @@ One fact a line; `G` is an NVML index, numbers are decimal unless said otherwise
     gpu G mig -1|0|1                      -1: the GPU has no MIG
     gpu G lost 1 | gpu G events HEX       the event types that can be registered for
     gpu G recovery NUMBER | gpu G retired|sram 0|1 | gpu G remap CORRECTED UNCORRECTED PENDING FAILURE
-                                          what it says of its health; without the line: not supported
+                                          what it says of its health; without a number: not supported
     gpu G fabric STATE STATUS CLIQUE CLUSTER    the cluster's UUID as 32 hexadecimal digits
     gpu G profile NUMBER ID SLICES COUNT SM MIB WIDTH START,START,... NAME
     gpu G migdevice INDEX UUID INSTANCE COMPUTE PROFILE COMPUTE_SLICES START BYTES
@@ -87,10 +87,10 @@ def _gpu_lines(gpu: Gpu) -> Iterator[str]:
 
 def _health_lines(gpu: Gpu) -> Iterator[str]:
     """All is well. Ampere and newer remap rows, older ones retire pages."""
+    yield f"gpu {gpu.index} recovery 0"
     if (gpu.compute_capability or (0, 0)) < _AMPERE:
         yield f"gpu {gpu.index} retired 0"
         return
-    yield f"gpu {gpu.index} recovery 0"
     yield f"gpu {gpu.index} sram 0"
     yield f"gpu {gpu.index} remap 0 0 0 0"
 

@@ -41,6 +41,17 @@ def test_a_call_that_hangs_is_left_behind_and_the_next_is_made(gate: threading.E
     caller.close()
 
 
+def test_a_call_that_waits_has_its_time_beside_the_deadline(gate: threading.Event) -> None:
+    caller = DeadlineCaller(0.01)
+    threading.Timer(0.1, gate.set).start()
+    assert caller.call(gate.wait, waits=30.0)
+    gate.clear()
+    with pytest.raises(Hang, match=r"no answer within 0\.03 s"):
+        caller.call(gate.wait, waits=0.02)
+    gate.set()
+    caller.close()
+
+
 def test_a_call_that_hangs_is_not_made_again_about_the_same_until_it_returns(gate: threading.Event) -> None:
     caller = DeadlineCaller(0.05)
     with pytest.raises(Hang, match="no answer within"):

@@ -44,14 +44,14 @@ class EventSet:
         self._in_use = False
 
     def register(self, handle: Any, about: str) -> bool:
-        """Has the GPU send what it supports of the wanted types; False if it supports none of them.
+        """Has the GPU send what it supports of the wanted types; False if XIDs are not among them.
 
         Raises NvmlFailure.
         """
         types = WANTED & self._nvml.call("nvmlDeviceGetSupportedEventTypes", handle, about=about)
         if types:
             self._nvml.call("nvmlDeviceRegisterEvents", handle, types, self._set, about=about)
-        return bool(types)
+        return bool(types & XID_CRITICAL)
 
     def wait(self, seconds: float) -> NvmlEvent | None:
         """The next event, or None if there was none for so long.

@@ -43,7 +43,7 @@ class GpuWatch:
         return tuple(self._watched.values())
 
     def register(self, gpu: Gpu) -> bool:
-        """Has the GPU send its events here; False if it supports none that are wanted.
+        """Has the GPU send its events here; False if it sends no XIDs.
 
         Raises NvmlFailure.
         """
