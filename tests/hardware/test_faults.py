@@ -1,8 +1,10 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gpustow.hardware.faults import Fault, GpuLost, MigReconfigured, SlowNvml, XidFault, node_at, reading_delay
+from gpustow.hardware.faults import Fault, GpuLost, MigReconfigured, SlowNvml, XidFault, node_at, phase, reading_delay
 from gpustow.hardware.node import Node
 from gpustow.hardware.nodemodel import load_node_model
 
@@ -22,6 +24,15 @@ def test_a_lost_gpu_is_missing_while_it_is_lost(node: Node, elapsed: float, indi
     assert {a for (a, _), _ in seen.links.readings} == set(indices)
     assert seen.notes == (() if 2 in indices else ("GPU 2 is lost: it is left out",))
     assert seen.unreadable == (() if 2 in indices else (2,))
+
+
+@given(st.floats(0, 30), st.floats(0, 30))
+def test_a_node_looks_the_same_where_its_phase_is_the_same(one: float, other: float) -> None:
+    node = load_node_model("a100-4-mig-5").node
+    cut = MigReconfigured(20.0, 1, enabled=True, devices=node.gpus[1].mig_devices[:1])
+    faults: list[Fault] = [XidFault(3.0, 0, 79), GpuLost(10.0, 2, 5.0), SlowNvml(1.0, 0.1), cut]
+    same = node_at(node, faults, one) == node_at(node, faults, other)
+    assert same == (phase(faults, one) == phase(faults, other))
 
 
 def test_a_gpu_without_a_duration_stays_lost(node: Node) -> None:

@@ -15,8 +15,10 @@ def test_faults_come_at_their_time() -> None:
     model = replace(load_node_model("t4-4"), faults=(GpuLost(1.0, 0),))
     reader = SimulatedReader(model, elapsed=lambda: now)
     assert len(reader.read().gpus) == 4
+    assert reader.phase() == frozenset()
     now = 1.0
     assert [gpu.index for gpu in reader.read().gpus] == [1, 2, 3]
+    assert reader.phase() == {0}
 
 
 def test_a_slow_nvml_makes_a_reading_take_longer_and_is_read_as_of_its_end() -> None:

@@ -120,6 +120,16 @@ def node_at(node: Node, faults: Sequence[Fault], elapsed: float) -> Node:
     )
 
 
+def phase(faults: Sequence[Fault], elapsed: float) -> frozenset[int]:
+    """The faults, by number, that a node shows at this time; where they are the same, `node_at` is."""
+    return frozenset(
+        number
+        for number, fault in enumerate(faults)
+        if (isinstance(fault, GpuLost) and fault.is_on(elapsed))
+        or (isinstance(fault, MigReconfigured) and fault.after <= elapsed)
+    )
+
+
 def lost_note(index: int) -> str:
     """What a reader notes about a GPU that is lost."""
     return f"GPU {index} is lost: it is left out"

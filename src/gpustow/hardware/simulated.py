@@ -8,7 +8,7 @@ schedule of faults began, `sleep` is how a slow NVML is acted out.
 import time
 from collections.abc import Callable
 
-from gpustow.hardware.faults import node_at, reading_delay
+from gpustow.hardware.faults import node_at, phase, reading_delay
 from gpustow.hardware.node import Node
 from gpustow.hardware.nodemodel import NodeModel
 
@@ -28,12 +28,16 @@ class SimulatedReader:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.model = model
-        self._elapsed = elapsed
+        self.elapsed = elapsed
         self._sleep = sleep
 
     def read(self) -> Node:
         """The node as it is now, by the schedule of faults."""
-        delay = reading_delay(self.model.faults, self._elapsed())
+        delay = reading_delay(self.model.faults, self.elapsed())
         if delay:
             self._sleep(delay)
-        return node_at(self.model.node, self.model.faults, self._elapsed())
+        return node_at(self.model.node, self.model.faults, self.elapsed())
+
+    def phase(self) -> frozenset[int]:
+        """Which faults of the schedule there are in what can be read now, by number; a change is one of the node."""
+        return phase(self.model.faults, self.elapsed())
