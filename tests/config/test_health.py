@@ -9,6 +9,7 @@ from gpustow.config.effective import effective
 from gpustow.config.faultrule import FATAL, IGNORE, FaultRule
 from gpustow.config.goyaml import parse
 from gpustow.config.health import HealthConfig, RecoveryConfig, XidPolicy, read_health
+from gpustow.config.healthpage import EXAMPLE
 from gpustow.config.section import Findings, Section
 from gpustow.errors import ConfigError
 
@@ -100,6 +101,17 @@ def test_a_fault_is_refused_where_it_stands(text: str, fault: str) -> None:
     assert str(findings.refused[0]).startswith(fault)
     with pytest.raises(ConfigError, match="file f is refused"):
         load_config({"config-file": "f"}, {}, lambda _: text)
+
+
+def test_the_example_of_the_page_is_taken_without_a_word() -> None:
+    loaded = load_config({"config-file": "f"}, {}, lambda _: EXAMPLE)
+    assert loaded.warnings == ()
+    assert loaded.config.health == HealthConfig(
+        xid_policy=XidPolicy.CATALOGUE,
+        xids={94: FaultRule(2, 86400.0), 109: FATAL},
+        events={"rowRemapPending": FATAL},
+        recovery=RecoveryConfig(hold_time=600.0),
+    )
 
 
 def test_unknown_keys_are_told_with_the_nearest() -> None:

@@ -3,11 +3,23 @@
 from gpustow.config.faultrule import written_seconds
 from gpustow.config.health import HealthConfig, RecoveryConfig
 
-_INTRO = """\
+EXAMPLE = """\
+health:
+  xidPolicy: catalogue                     # by the table of `gpustow xid`, not by v0.20.0's six
+  xids: {94: 2 in 24h, 109: fatal}         # but these as we see them
+  events: {rowRemapPending: fatal}         # no new pods on a GPU that waits for a repair
+  recovery: {holdTime: 10m}
+"""
+"""A section that says a bit of everything."""
+
+_INTRO = f"""\
 ### Health
 
 `health` says which faults make a device unfit, and when it is fit again. A rule is `ignore`, `fatal`, or a number of
 faults in a time, such as `3 in 24h`; faults of one kind that follow each other within 5 s count as one.
+
+```yaml
+{EXAMPLE}```
 
 | key | meaning | default |
 |---|---|---|

@@ -48,7 +48,7 @@ class MonitorTiming:
     """
 
     wait: float = 2.0
-    patience: float = 60.0
+    patience: float = 30.0
     retry_first: float = 1.0
     retry_most: float = 30.0
 
