@@ -13,19 +13,22 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from gpustow.cli.arguments import rewrite
 from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
 from gpustow.cli.options import HELP_FLAGS, PLUGIN_OPTIONS, own_flags
-from gpustow.cli.reader import host_reader, reader_maker
+from gpustow.cli.reader import host_reader, reader_maker, spec_maker
 from gpustow.cli.settingflags import SETTING_FLAGS, given_settings, keyword, setting_parameters
 from gpustow.config import Config, load_config
 from gpustow.errors import GpustowError
 from gpustow.hardware.node import NodeReader, Platform
 from gpustow.injection.hostdevices import HostDevices
+
+if TYPE_CHECKING:
+    from gpustow.plugin.cdispecs import SpecMaker
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +68,9 @@ def _command() -> Any:
     def command(**given: Any) -> None:
         readers = partial(reader_maker, given["node_model"], os.environ, given["system_root"])
         hosts = partial(host_reader, given["node_model"])
-        serve(given_settings(given), readers, hosts, given["log_format"], given["log_level"])
+        specs = partial(spec_maker, given["node_model"])
+        logs = {name: given[name] for name in ("log_format", "log_level")}
+        serve(given_settings(given), readers, hosts, specs, **logs)
 
     parameters = [
         *setting_parameters(),
@@ -79,6 +84,8 @@ def serve(
     flags: dict[str, object],
     readers: Callable[[], Callable[[Config], NodeReader]],
     hosts: Callable[[], Callable[[Config, Platform], HostDevices]],
+    specs: Callable[[], "SpecMaker"],
+    *,
     log_format: LogFormat,
     log_level: LogLevel,
 ) -> None:
@@ -86,7 +93,8 @@ def serve(
 
     The exit code is that of the error; for a fault of ours it is 1, and the line has the traceback.
 
-    `readers` gives what makes the reader for a configuration, `hosts` what reads the rest of the node.
+    `readers` gives what makes the reader for a configuration, `hosts` what reads the rest of the node, `specs` what
+    makes its CDI specifications.
     """
     set_up_logs(log_format, log_level)
     try:
@@ -95,7 +103,9 @@ def serve(
         from gpustow.plugin import Supervisor  # noqa: PLC0415 - see above
         from gpustow.plugin.signals import run_with_signals  # noqa: PLC0415 - see above
 
-        supervisor = Supervisor(lambda: load_config(flags, os.environ), make_reader, read_host=hosts())
+        supervisor = Supervisor(
+            lambda: load_config(flags, os.environ), make_reader, read_host=hosts(), make_specs=specs()
+        )
         gc.freeze()  # what the imports made stays: to look through it for garbage takes 20 ms, in some call of kubelet
         asyncio.run(run_with_signals(supervisor))
     except GpustowError as error:

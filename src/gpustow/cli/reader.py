@@ -5,10 +5,14 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpustow.config import Config
 from gpustow.hardware.node import NodeReader, Platform
 from gpustow.injection.hostdevices import HostDevices
+
+if TYPE_CHECKING:
+    from gpustow.plugin.cdispecs import SpecMaker
 
 
 def reader_maker(
@@ -34,6 +38,13 @@ def host_reader(node_model: str | None) -> Callable[[Config, Platform], HostDevi
     from gpustow.plugin.hostreading import machine_host, simulated_host  # noqa: PLC0415 - after the signals are ours
 
     return machine_host if node_model is None else simulated_host
+
+
+def spec_maker(node_model: str | None) -> "SpecMaker":
+    """What makes the CDI specifications: those of a simulated node, or of this machine."""
+    from gpustow.plugin.cdispecs import machine_specs, simulated_specs  # noqa: PLC0415 - as above
+
+    return machine_specs if node_model is None else simulated_specs
 
 
 def _simulated(node_model: str) -> NodeReader:

@@ -10,17 +10,17 @@ Where CDI is not asked for from the start, nothing is touched: the files that ma
 harm nobody. A configuration that stops asking for CDI has the files removed once no container holds a device.
 """
 
-import asyncio
 import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from gpustow.config import Config
 from gpustow.config.strategies import CDI_STRATEGIES
-from gpustow.errors import GpustowError
+from gpustow.errors import CdiDirectoryError
 from gpustow.hardware.node import Node
 from gpustow.injection.cdi.directory import CdiDirectory, Publication
 from gpustow.injection.cdi.generator import DriverRoot
@@ -47,6 +47,11 @@ def simulated_specs(node: Node, config: Config, host: HostDevices) -> CdiSpecs:
     return cdi_specs(node, config, host, DriverRoot.of_simulated(config))
 
 
+def no_specs(_node: Node, _config: Config, _host: HostDevices) -> CdiSpecs:
+    """None, where no runtime is to find any."""
+    return CdiSpecs(())
+
+
 class HeldUuids(Protocol):
     """Knows which devices of ours containers hold."""
 
@@ -55,10 +60,18 @@ class HeldUuids(Protocol):
         ...
 
 
-class SpecKeeper:
-    """Keeps our specifications on the disk. `make` makes them, `clock` gives seconds that only go up.
+@dataclass(frozen=True, slots=True)
+class SpecFiles:
+    """The specifications that go with an offer, and where they are to be; nowhere if the offer does not name any."""
 
-    `publish` is for the thread that builds an offer, all else for the event loop.
+    directory: Path | None
+    specs: tuple[CdiSpec, ...] = ()
+
+
+class SpecKeeper:
+    """Keeps our specifications on disk. `make` makes them, `clock` gives seconds that only go up.
+
+    `publish` and `restore` are for the thread that builds an offer, the rest for the event loop.
     """
 
     def __init__(
@@ -69,43 +82,41 @@ class SpecKeeper:
         self._open_directory = open_directory
         self._lock = threading.Lock()
         self._wanted: Mapping[Path, tuple[CdiSpec, ...]] = {}
+        self._published: SpecFiles | None = None
         self._has_old_names = False
         self._since: float | None = None
         self._tidied: frozenset[str] | None = None
         self._told: tuple[str, ...] = ()
 
-    def publish(self, node: Node, config: Config, host: HostDevices) -> None:
+    def publish(self, node: Node, config: Config, host: HostDevices) -> SpecFiles:
         """Makes and writes what `config` asks for on this node, beside what was there.
 
-        Raises CdiDirectoryError, CdiSpecError and HardwareError; what was there before is then still there.
+        Raises CdiDirectoryError, CdiSpecError and HardwareError; what was there is then still there.
         """
-        asked = any(strategy in CDI_STRATEGIES for strategy in config.device_list_strategies)
-        made = self._make(node, config, host) if asked else CdiSpecs(())
+        if not any(strategy in CDI_STRATEGIES for strategy in config.device_list_strategies):
+            files = SpecFiles(None)
+        else:
+            made = self._make(node, config, host)
+            files = SpecFiles(Path(config.cdi_directory), made.specs) if made.specs else SpecFiles(None)
+            for note in made.notes:
+                if note not in self._told:
+                    log.info("CDI: %s", note)
+            self._told = made.notes
+        self._put(files)
+        return files
+
+    def restore(self, files: SpecFiles) -> None:
+        """Writes what was published before, where it has been changed or removed since. Tells of what fails."""
+        try:
+            self._put(files)
+        except CdiDirectoryError as error:
+            log.warning("%s", error)
+
+    def serving(self, files: SpecFiles) -> None:
+        """From now on Allocate answers with the names in these."""
         with self._lock:
-            wanted: dict[Path, tuple[CdiSpec, ...]] = dict.fromkeys(self._wanted, ())
-            if asked:
-                wanted[Path(config.cdi_directory)] = made.specs
-            self._write(wanted, None)
-            self._wanted, self._since = wanted, None
-        for note in made.notes:
-            if note not in self._told:
-                log.info("CDI: %s", note)
-        self._told = made.notes
-
-    def restore(self) -> None:
-        """Writes again what was published, where somebody has changed or removed it. Raises CdiDirectoryError."""
-        with self._lock:
-            self._write(self._wanted, None)
-
-    def serving(self) -> None:
-        """From now on Allocate answers with the names that were published last."""
-        self._since, self._tidied = self._clock(), None
-
-    async def watch(self, usage: HeldUuids, every: float) -> None:
-        """Tidies up whenever kubelet has told something new, looking `every` so many seconds, until cancelled."""
-        while True:
-            await asyncio.sleep(every)
-            await self.tidy(usage)
+            if files is self._published and self._since is None:
+                self._since, self._tidied = self._clock(), None
 
     async def tidy(self, usage: HeldUuids) -> None:
         """Removes the names that no answer can have any more, as far as kubelet tells. Fails in no way."""
@@ -118,12 +129,21 @@ class SpecKeeper:
         self._tidied = held
         try:
             await in_thread(lambda: self._remove_old(held, since), name="tidy CDI specifications")
-        except GpustowError as error:
+        except CdiDirectoryError as error:
             log.warning("old names of CDI devices stay: %s", error)
+
+    def _put(self, files: SpecFiles) -> None:
+        with self._lock:
+            wanted: dict[Path, tuple[CdiSpec, ...]] = dict.fromkeys(self._wanted, ())
+            if files.directory is not None:
+                wanted[files.directory] = files.specs
+            self._write(wanted, None)
+            if files is not self._published:
+                self._wanted, self._published, self._since = wanted, files, None
 
     def _remove_old(self, held: frozenset[str], since: float) -> None:
         with self._lock:
-            if self._since == since:  # else there is another offer by now
+            if self._since == since:  # else other names are about to be served
                 self._write(self._wanted, held)
 
     def _write(self, wanted: Mapping[Path, tuple[CdiSpec, ...]], held: frozenset[str] | None) -> None:

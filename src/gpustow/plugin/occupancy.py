@@ -21,11 +21,12 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from gpustow.config.resourcename import PREFIX
 from gpustow.kubelet.podresources import HeldDevice
 from gpustow.kubelet.socketfile import SocketFacts
 from gpustow.placement import Occupancy
 from gpustow.plugin.timing import Timing
-from gpustow.resources.device import Resource
+from gpustow.resources.device import REPLICA_SEPARATOR, Resource
 
 log = logging.getLogger(__name__)
 
@@ -94,10 +95,22 @@ class NodeUsage:
         Only a list says that none does: the last one, if it was read well and long enough after that. A kubelet that
         has just started does not know all its pods yet, and is not believed either.
         """
+        return not self._is_believed(since) or device_id in self._held.get(resource, ())
+
+    def held_uuids(self, since: float) -> frozenset[str] | None:
+        """The UUIDs of all devices with a name of ours that containers hold, of replicas those of their devices.
+
+        Also those that an earlier process gave them, and those of resources that are not served any more. None if there
+        is no list to be believed about what was answered until `since`.
+        """
+        if not self._is_believed(since):
+            return None
+        held = (id_ for name, ids in self._held.items() if name.startswith(PREFIX) for id_ in ids)
+        return frozenset(id_.partition(REPLICA_SEPARATOR)[0] for id_ in held)
+
+    def _is_believed(self, since: float) -> bool:
         believed_from = max(since + self._timing.usage_settles, self._kubelet_since + self._timing.kubelet_settles)
-        if self._listed_at is None or self._listed_at < believed_from:
-            return True
-        return device_id in self._held.get(resource, ())
+        return self._listed_at is not None and self._listed_at >= believed_from
 
     async def watch(self, list_held: ListHeld, on_list: Callable[[], None] = lambda: None) -> None:
         """Reads the list whenever that is due and all is quiet, until cancelled; each time calls `on_list`."""

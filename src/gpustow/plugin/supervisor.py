@@ -10,8 +10,9 @@ The node is read again at intervals, when its device nodes change, and with each
 served at once; a rescan that fails leaves what runs as it is, except for devices that it did not find. Neither it nor
 a reload ever ends the daemon.
 
-At the start it is different: without devices, or with a driver that cannot be read, the daemon ends if the operator
-asked for that (failOnInitError). Else it stays, not ready, and looks again from time to time.
+At the start it is different: without devices, with a driver that cannot be read, or where CDI specifications are asked
+for and cannot be written, the daemon ends if the operator asked for that (failOnInitError). Else it stays, not ready,
+and looks again from time to time.
 """
 
 import asyncio
@@ -23,11 +24,19 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 from gpustow.config import Config, LoadedConfig
-from gpustow.errors import GpustowError, HardwareError, NoDevicesError, PodResourcesError
+from gpustow.errors import (
+    CdiDirectoryError,
+    CdiSpecError,
+    GpustowError,
+    HardwareError,
+    NoDevicesError,
+    PodResourcesError,
+)
 from gpustow.hardware.node import NodeReader
 from gpustow.kubelet.podresources import HeldDevice, PodResources, pod_resources_socket
 from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY, check_directory, remove_stale_sockets
 from gpustow.plugin.blocking import in_thread
+from gpustow.plugin.cdispecs import SpecKeeper, SpecMaker, no_specs
 from gpustow.plugin.fleet import Fleet
 from gpustow.plugin.hostreading import HostReader, simulated_host
 from gpustow.plugin.lookout import Change, ConfigWatch
@@ -54,8 +63,9 @@ class Supervisor:
     """The daemon. `run` it in a task; the other methods may be called at any time from the event loop's thread.
 
     `load_config` reads the configuration anew each time, `make_reader` gives the reader that it asks for, and
-    `read_host` finds what the node has beside its GPUs (where it is not given, the node is a simulated one); all may
-    block and are called in a thread. `traces` is what can be seen of the node without its driver (`lookout`): if it is
+    `read_host` finds what the node has beside its GPUs (where it is not given, the node is a simulated one), and
+    `make_specs` makes the CDI specifications (where it is not given, there are none); all may block and are called in a
+    thread. `traces` is what can be seen of the node without its driver (`lookout`): if it is
     another, the node is read. `default_directory` is where the sockets lie if there is no kubelet to register with.
     """
 
@@ -65,6 +75,7 @@ class Supervisor:
         make_reader: Callable[[Config], NodeReader],
         *,
         read_host: HostReader = simulated_host,
+        make_specs: SpecMaker = no_specs,
         traces: Callable[[Config], Hashable] = no_traces,
         default_directory: Path = DEFAULT_DIRECTORY,
         timing: Timing | None = None,
@@ -77,7 +88,8 @@ class Supervisor:
         self._default_directory = default_directory
         self._timing = timing or Timing()
         self._clock = clock
-        self._surveyor = Surveyor(make_reader, read_host, self._timing.reading)
+        self._specs = SpecKeeper(make_specs, clock)
+        self._surveyor = Surveyor(make_reader, read_host, self._specs, self._timing.reading)
         self._usage = NodeUsage(self._timing, clock)
         self._observer = GuardedObserver(observer if observer is not None else SilentObserver())
         self._roster = Roster(self._usage, clock)
@@ -134,8 +146,9 @@ class Supervisor:
     async def run(self) -> None:
         """Serves until `stop`, then returns.
 
-        Raises at the start ConfigError or KubeletDirectoryError, and with failOnInitError HardwareError or
-        NoDevicesError; later ApiVersionRefused, or KubeletDirectoryError if the directory was deleted under us.
+        Raises at the start ConfigError or KubeletDirectoryError, and with failOnInitError HardwareError,
+        NoDevicesError, CdiDirectoryError or CdiSpecError; later ApiVersionRefused, or KubeletDirectoryError if the
+        directory was deleted under us.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -176,6 +189,7 @@ class Supervisor:
                 await (self._rescan(group) if self._refused is None else self._reload(group))
             self._roster.settle()
             await self._apply(self._place, group)
+            await self._specs.tidy(self._usage)
 
     async def _wait_for_news(self) -> None:
         """Waits until there is something to do; meanwhile looks at what shows that something has changed."""
@@ -237,7 +251,7 @@ class Supervisor:
         try:
             survey = await self._read_node(self._config)
             survey.accepted()
-        except (HardwareError, NoDevicesError) as error:
+        except (HardwareError, NoDevicesError, CdiDirectoryError, CdiSpecError) as error:
             if self._config.fail_on_init_error:
                 raise
             self._be_troubled(str(error))
@@ -297,13 +311,16 @@ class Supervisor:
             offer = Offer((), survey.node.notes)
             trouble = str(error)
         except GpustowError as error:
-            self._be_troubled(f"the node has changed, and what was found before goes on: {error}")
+            goes_on = "the node has changed, and what was found before goes on: " if self._roster.served else ""
+            self._be_troubled(f"{goes_on}{error}")
             return
         if survey is not known:
             self._tell_new(offer)
             self._roster.take(offer)
         self._be_troubled(trouble)
         await self._apply(place, group)
+        if survey.files is not None:
+            self._specs.serving(survey.files)
 
     def _be_troubled(self, trouble: str | None) -> None:
         """Not all is served that should be, for this reason; or all is, if there is none. Logs what is new."""

@@ -17,19 +17,21 @@ from gpustow.errors import GpustowError, HardwareError
 from gpustow.hardware.node import Node, NodeReader
 from gpustow.injection.hostdevices import HostDevices
 from gpustow.plugin.blocking import in_thread
+from gpustow.plugin.cdispecs import SpecFiles, SpecKeeper
 from gpustow.plugin.hostreading import HostReader
 from gpustow.plugin.offer import Offer
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was read, for which configuration; and the offer, or why there is none."""
+    """What was read, for which configuration; and the offer with its CDI specifications, or why there is none."""
 
     config: Config
     node: Node
     host: HostDevices | None
     offer: Offer | None
     refusal: GpustowError | None = None
+    files: SpecFiles | None = None
 
     def accepted(self) -> Offer:
         """The offer; raises the refusal if there is none."""
@@ -39,11 +41,17 @@ class Survey:
 
 
 class Surveyor:
-    """Makes surveys. `make_reader` and `read_host` may block; a survey may take `limit` seconds."""
+    """Makes surveys. `make_reader` and `read_host` may block; a survey may take `limit` seconds.
 
-    def __init__(self, make_reader: Callable[[Config], NodeReader], read_host: HostReader, limit: float) -> None:
+    The CDI specifications of an offer are on disk, by `specs`, before it is handed out.
+    """
+
+    def __init__(
+        self, make_reader: Callable[[Config], NodeReader], read_host: HostReader, specs: SpecKeeper, limit: float
+    ) -> None:
         self._make_reader = make_reader
         self._read_host = read_host
+        self._specs = specs
         self._limit = limit
         self._under_way: asyncio.Task[Survey] | None = None
 
@@ -77,8 +85,11 @@ class Surveyor:
         except GpustowError as error:
             return Survey(config, node, None, None, error)
         if known is not None and (known.config, known.node, known.host) == (config, node, host):
+            if known.files is not None:
+                self._specs.restore(known.files)
             return known
         try:
-            return Survey(config, node, host, Offer.of(node, config, host))
+            offer = Offer.of(node, config, host)
+            return Survey(config, node, host, offer, files=self._specs.publish(node, config, host))
         except GpustowError as error:
             return Survey(config, node, host, None, error)
