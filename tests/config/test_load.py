@@ -26,8 +26,6 @@ from gpustow.config.filekeys import PATHS
 from gpustow.config.settings import BY_FLAG
 from gpustow.errors import ConfigError
 
-IDLE_FLAGS = {"nvidia-cdi-hook-path", "cdi-feature-flags", "cdi-disable-hooks"}
-
 
 def load(
     file: str | None = None,
@@ -147,25 +145,6 @@ def test_list_flags_accumulate_and_split_at_commas() -> None:
         DeviceListStrategy.CDI_CRI,
         DeviceListStrategy.ENVVAR,
         DeviceListStrategy.VOLUME_MOUNTS,
-    )
-
-
-@pytest.mark.parametrize("setting", [setting for setting in SETTINGS if not setting.acts], ids=lambda each: each.flag)
-def test_every_setting_that_does_not_act_is_told_when_it_is_set(setting: object) -> None:
-    assert isinstance(setting, type(SETTINGS[0]))
-    value = {"boolean": "true", "list of numbers": "0"}.get(setting.kind.value, "nvml")
-    (warning,) = load(flags={setting.flag: value}).warnings
-    assert warning.endswith(f": --{setting.flag}")
-
-
-def test_what_acts_and_what_does_not_is_as_documented() -> None:
-    assert {setting.flag for setting in SETTINGS if not setting.acts} == IDLE_FLAGS
-
-
-def test_all_settings_without_effect_are_told_in_one_warning() -> None:
-    loaded = load(flags={"cdi-disable-hooks": "all"}, environ={"CDI_FEATURE_FLAGS": "x", "NVIDIA_CTK_PATH": "/ctk"})
-    assert loaded.warnings == (
-        "accepted, but without effect in this version: NVIDIA_CTK_PATH, CDI_FEATURE_FLAGS, --cdi-disable-hooks",
     )
 
 

@@ -3,11 +3,8 @@
 import re
 from pathlib import Path
 
-import pytest
-
 import gpustow
 from gpustow import errors
-from gpustow.config import SETTINGS, Setting
 from gpustow.errors import GpustowError
 from gpustow.placement.policy import PolicyName
 
@@ -41,9 +38,3 @@ def test_the_architecture_names_every_room() -> None:
 def test_the_architecture_names_every_policy() -> None:
     [row] = re.findall(r"^\| policy \|.*$", ARCHITECTURE, re.MULTILINE)
     assert set(re.findall(r"`([a-z-]+)`", row)) == {policy.value for policy in PolicyName}
-
-
-@pytest.mark.parametrize("setting", [setting for setting in SETTINGS if not setting.acts], ids=lambda each: each.flag)
-def test_a_setting_that_does_not_act_yet_is_on_the_page_of_differences(setting: Setting) -> None:
-    _, _, idle = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8").partition("## What does not act yet")
-    assert f"`--{setting.flag}`" in idle

@@ -13,30 +13,24 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from gpustow.cli.arguments import rewrite
 from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
+from gpustow.cli.nodeaccess import NodeAccess, node_access
 from gpustow.cli.options import HELP_FLAGS, PLUGIN_OPTIONS, own_flags
-from gpustow.cli.reader import host_reader, reader_maker, spec_maker
 from gpustow.cli.settingflags import SETTING_FLAGS, given_settings, keyword, setting_parameters
-from gpustow.config import Config, load_config
+from gpustow.config import load_config
 from gpustow.errors import GpustowError
-from gpustow.hardware.node import NodeReader, Platform
-from gpustow.injection.hostdevices import HostDevices
-
-if TYPE_CHECKING:
-    from gpustow.plugin.cdispecs import SpecMaker
 
 log = logging.getLogger(__name__)
 
 _HELP = """Serves this node's GPUs to kubelet, until SIGTERM. SIGHUP reads configuration and node again.
 
 Takes the flags, environment variables and configuration file of NVIDIA's device plugin v0.20.0. A flag wins over the
-environment, that over the file, and that over the default. Flags that v0.20.0 has and that do not act yet are accepted
-and told.
+environment, that over the file, and that over the default.
 
 \b
 Examples:
@@ -66,11 +60,8 @@ def _command() -> Any:
     """The function of the command, with a parameter for each setting, which the command library reads."""
 
     def command(**given: Any) -> None:
-        readers = partial(reader_maker, given["node_model"], os.environ, given["system_root"])
-        hosts = partial(host_reader, given["node_model"])
-        specs = partial(spec_maker, given["node_model"])
-        logs = {name: given[name] for name in ("log_format", "log_level")}
-        serve(given_settings(given), readers, hosts, specs, **logs)
+        access = partial(node_access, given["node_model"], os.environ, given["system_root"])
+        serve(given_settings(given), access, given["log_format"], given["log_level"])
 
     parameters = [
         *setting_parameters(),
@@ -82,29 +73,28 @@ def _command() -> Any:
 
 def serve(
     flags: dict[str, object],
-    readers: Callable[[], Callable[[Config], NodeReader]],
-    hosts: Callable[[], Callable[[Config, Platform], HostDevices]],
-    specs: Callable[[], "SpecMaker"],
-    *,
+    access: Callable[[], NodeAccess],
     log_format: LogFormat,
     log_level: LogLevel,
 ) -> None:
-    """Runs the daemon. Whatever ends it is its last log line.
+    """Runs the daemon for the node that `access` leads to. Whatever ends it is its last log line.
 
     The exit code is that of the error; for a fault of ours it is 1, and the line has the traceback.
-
-    `readers` gives what makes the reader for a configuration, `hosts` what reads the rest of the node, `specs` what
-    makes its CDI specifications.
     """
     set_up_logs(log_format, log_level)
     try:
-        make_reader = readers()
+        node = access()
         # Only now: none of it is needed to find that the node model is bad.
         from gpustow.plugin import Supervisor  # noqa: PLC0415 - see above
         from gpustow.plugin.signals import run_with_signals  # noqa: PLC0415 - see above
 
         supervisor = Supervisor(
-            lambda: load_config(flags, os.environ), make_reader, read_host=hosts(), make_specs=specs()
+            lambda: load_config(flags, os.environ),
+            node.make_reader,
+            read_host=node.read_host,
+            make_specs=node.make_specs,
+            make_source=node.make_source,
+            traces=node.traces,
         )
         gc.freeze()  # what the imports made stays: to look through it for garbage takes 20 ms, in some call of kubelet
         asyncio.run(run_with_signals(supervisor))

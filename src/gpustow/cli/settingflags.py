@@ -57,10 +57,9 @@ def given_settings(given: Mapping[str, Any]) -> dict[str, object]:
 
 
 def setting_help(setting: Setting) -> str:
-    """The help text: what the setting does, whether it acts, its default, and where else it can be set."""
-    acts = "" if setting.acts else " Does not act yet."
+    """The help text: what the setting does, its default, and where else it can be set."""
     places = [f"env {env}" for env in setting.envs] + ([f"file {setting.key}"] if setting.key else [])
-    return f"{setting.help}{acts} [{'; '.join([f'default {_shown(setting.default)}', *places])}]"
+    return f"{setting.help} [{'; '.join([f'default {_shown(setting.default)}', *places])}]"
 
 
 def _field(flag: str) -> str:

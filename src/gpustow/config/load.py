@@ -3,8 +3,7 @@
 A key that stands in the file with a value is kept even if the value is empty, so that it is checked and refused like
 any other; null counts as absent. Whether a value may be is decided for the one that holds; one that cannot be and that
 a flag or variable takes the place of is told. Everything that is wrong is told at once. What is accepted and has no
-effect is told in warnings: one for each key that is unknown, one for all settings of v0.20.0 that do not act yet, and
-one for each pair of settings that go together badly.
+effect is told in warnings: one for each key that is unknown, one for each pair of settings that go together badly.
 """
 
 import hashlib
@@ -57,8 +56,6 @@ def load_config(
         # With the keys that have no effect, because they are often the reason.
         raise ConfigError(_source(problems, given, path), [*problems, *content.findings.unknown])
     warnings += interplay(config)
-    if idle := _without_effect(given):
-        warnings.append(f"accepted, but without effect in this version: {', '.join(idle)}")
     return LoadedConfig(
         config=config,
         origins={
@@ -138,18 +135,6 @@ def _source(problems: Sequence[Problem], given: Mapping[str, Given], path: str) 
     if path and not any(problem.path in elsewhere for problem in problems):
         return f"file {path}"
     return f"from flags, environment and file {path}" if path else "from flags and environment"
-
-
-def _without_effect(given: Mapping[str, Given]) -> list[str]:
-    """What was set to something else than its default, and does not act."""
-    idle = []
-    for setting in SETTINGS:
-        if setting.flag not in given:
-            continue
-        own = given[setting.flag]
-        if not setting.acts and own.value != setting.default:
-            idle.append(own.name)
-    return idle
 
 
 def _config(

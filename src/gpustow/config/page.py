@@ -149,12 +149,10 @@ The file is shared with feature discovery, which reads these keys; the plugin on
 
 def configuration_page() -> str:
     """The page, as Markdown."""
-    idle = [f"`--{setting.flag}`" for setting in SETTINGS if not setting.acts]
     lines = [
         _INTRO,
         *_table(SETTINGS),
         "",
-        *([f"Accepted, but without effect in this version: {', '.join(idle)}.\n"] if idle else []),
         _RULES,
         f"```yaml\n{EXAMPLE}```\n",
         _SECTIONS,

@@ -51,7 +51,6 @@ class Setting:
     whole: tuple[Value, ...] = ()
     least: int = 0
     refusal: str = "invalid value"
-    acts: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,8 +1,7 @@
 """The table of settings: every flag of v0.20.0 and ours, with its names, default and help.
 
 This is the one source: the command line is built from it, the environment and the file are read by it, and the help,
-the page on configuration and the file's JSON schema show it. A setting that v0.20.0 has and that does not act yet says
-so (`acts`), and whoever sets it to something else than its default is told.
+the page on configuration and the file's JSON schema show it.
 """
 
 from enum import Enum
@@ -179,7 +178,6 @@ SETTINGS: tuple[Setting, ...] = (
         key="flags.plugin.nvidiaCTKPath",
         aliases=("nvidia-ctk-path",),
         envs=("NVIDIA_CDI_HOOK_PATH", "NVIDIA_CTK_PATH"),
-        acts=False,
     ),
     Setting(
         "driver-root-ctr-path",
@@ -232,7 +230,6 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         "Features of the CDI specifications that are written.",
         envs=("CDI_FEATURE_FLAGS",),
-        acts=False,
     ),
     Setting(
         "cdi-disable-hooks",
@@ -240,7 +237,6 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         "Hooks that are left out of the CDI specifications.",
         envs=("CDI_DISABLE_HOOKS",),
-        acts=False,
     ),
     Setting(
         "cdi-directory",
