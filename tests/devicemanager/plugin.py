@@ -15,11 +15,9 @@ from gpustow.config import LoadedConfig, load_config
 from gpustow.hardware.node import Node
 from gpustow.hardware.nodemodel import load_node_model
 from gpustow.hardware.simulated import SimulatedReader
-from gpustow.kubelet.devicefeed import device_list
-from gpustow.placement import Inventory, Placement, Request, place
+from gpustow.placement import Placement, Request, place
 from gpustow.plugin import Supervisor
 from gpustow.plugin.observer import PluginState, SilentObserver
-from gpustow.plugin.offer import ServedResource
 from gpustow.resources import Resource, build_catalog
 from tests.devicemanager.backend import Kubelet
 from tests.kubelet.fakekubelet import until
@@ -166,7 +164,8 @@ class Plugin:
     def _is_settled(self) -> bool:
         have = {name: amount for name, amount in self._kubelet.allocatable().items() if amount}
         want = {name: self._healthy(resource) for name, resource in self.resources.items() if self._healthy(resource)}
-        return self.supervisor.not_ready is None and have == want
+        ready = self.supervisor.not_ready is None or any(self._sick.values())
+        return ready and have == want
 
     def _healthy(self, resource: Resource) -> int:
         return len(resource.devices) - len(self._sick.get(resource.name, ()))
@@ -182,17 +181,7 @@ class Plugin:
     async def set_sick(self, ids: Collection[str], resource: str = GPU) -> None:
         """These devices of a resource, and no others of it, are sick from now on."""
         self._sick[resource] = {*ids}
-        plugin, _ = self.supervisor._plugins[resource]
-        devices = tuple(replace(device, healthy=device.id not in ids) for device in self.resources[resource].devices)
-        served = ServedResource.of(self.resources[resource], self.node.links, self.load().config)
-        plugin.replace(
-            replace(
-                served,
-                resource=replace(served.resource, devices=devices),
-                inventory=Inventory.of(devices, self.node.links),
-                device_list=device_list(devices),
-            )
-        )
+        self.supervisor.mark({self.resources[resource].by_id[id_].uuid: "it is sick" for id_ in ids}.get)
         await self.settled()
 
 

@@ -39,7 +39,7 @@ class Roster:
         self._offered: Mapping[str, ServedResource] = {}
         self._basis: Mapping[str, ServedResource] = {}
         self._left_at: dict[tuple[str, str], float] = {}
-        self._sick: Mapping[str, str] = {}
+        self._sick: Callable[[str], str | None] = _fit
         self._node: Node | None = None
         self._found: frozenset[str] | None = None
         self._cards: dict[str, str] = {}
@@ -61,9 +61,9 @@ class Roster:
         self._offered = {served.resource.name: served for served in offer.served}
         self._compute()
 
-    def mark(self, sick: Mapping[str, str]) -> None:
-        """Goes over to what is known against devices: a reason by the UUID of the GPU or MIG device."""
-        self._sick = dict(sick)
+    def mark(self, sick: Callable[[str], str | None]) -> None:
+        """Goes over to what is known of health: `sick` says by UUID why a GPU or MIG device is unfit, if it is."""
+        self._sick = sick
         self._compute()
 
     def settle(self) -> None:
@@ -95,8 +95,8 @@ class Roster:
         return tuple(f"unhealthy: {_listed(list(uuids))} ({reason})" for reason, uuids in by_reason.items())
 
     def _complaint(self, served: ServedResource, device: Device) -> str | None:
-        if device.uuid in self._sick:
-            return self._sick[device.uuid]
+        if reason := self._sick(device.uuid):
+            return reason
         if self._is_unreadable(device):
             return UNREADABLE
         left = (served.resource.name, device.id) in self._left_at
@@ -168,13 +168,17 @@ class Roster:
         return self._is_unreadable(device) or self._usage.may_be_held(name, device.id, since=since)
 
     def _is_sick(self, device: Device) -> bool:
-        return device.uuid in self._sick or (self._found is not None and device.uuid not in self._found)
+        return self._sick(device.uuid) is not None or (self._found is not None and device.uuid not in self._found)
 
     def _card_is_gone(self, device: Device) -> bool:
         return self._found is not None and self._cards.get(device.uuid) not in self._found
 
     def _is_unreadable(self, device: Device) -> bool:
         return self._card_is_gone(device) and self._node is not None and device.gpu_index in self._node.unreadable
+
+
+def _fit(_uuid: str) -> None:
+    """Nothing is known against any device."""
 
 
 def _listed(names: Sequence[str]) -> str:

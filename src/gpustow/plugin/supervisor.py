@@ -33,11 +33,13 @@ from gpustow.errors import (
     PodResourcesError,
 )
 from gpustow.hardware.node import NodeReader
+from gpustow.health.observer import HealthObserver
 from gpustow.kubelet.podresources import HeldDevice, PodResources, pod_resources_socket
 from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY, check_directory, remove_stale_sockets
 from gpustow.plugin.blocking import in_thread
 from gpustow.plugin.cdispecs import SpecKeeper, SpecMaker, no_specs
 from gpustow.plugin.fleet import Fleet
+from gpustow.plugin.healthwatch import HealthWatch, SourceMaker
 from gpustow.plugin.hostreading import HostReader, simulated_host
 from gpustow.plugin.lookout import Change, ConfigWatch
 from gpustow.plugin.observer import GuardedObserver, PluginObserver, PluginState, SilentObserver
@@ -65,8 +67,9 @@ class Supervisor:
     `load_config` reads the configuration anew each time, `make_reader` gives the reader that it asks for, and
     `read_host` finds what the node has beside its GPUs (where it is not given, the node is a simulated one), and
     `make_specs` makes the CDI specifications (where it is not given, there are none); all may block and are called in a
-    thread. `traces` is what can be seen of the node without its driver (`lookout`): if it is
-    another, the node is read. `default_directory` is where the sockets lie if there is no kubelet to register with.
+    thread. `make_source` gives what tells of the health of GPUs; without it, none is watched. `traces` is what can be
+    seen of the node without its driver (`lookout`): if it is another, the node is read. `default_directory` is where
+    the sockets lie if there is no kubelet to register with.
     """
 
     def __init__(
@@ -76,12 +79,14 @@ class Supervisor:
         *,
         read_host: HostReader = simulated_host,
         make_specs: SpecMaker = no_specs,
+        make_source: SourceMaker | None = None,
         traces: Callable[[Config], Hashable] = no_traces,
         default_directory: Path = DEFAULT_DIRECTORY,
         timing: Timing | None = None,
         random: Random | None = None,
         clock: Callable[[], float] = time.monotonic,
         observer: PluginObserver | None = None,
+        health_observer: HealthObserver | None = None,
     ) -> None:
         self._load_config = load_config
         self._traces = traces
@@ -95,6 +100,7 @@ class Supervisor:
         self._roster = Roster(self._usage, clock)
         self._fleet = Fleet(Surroundings(self._timing, random or SystemRandom(), clock, self._observer, self._usage))
         self._config = Config()
+        self._health = HealthWatch(make_source, self.mark, observer=health_observer)
         self._place = KubeletPlace(default_directory, None)
         self._survey: Survey | None = None
         self._surveyed_at = clock()
@@ -118,10 +124,10 @@ class Supervisor:
         self._rescan_asked = True
         self._news.set()
 
-    def mark(self, sick: Mapping[str, str]) -> None:
-        """These GPUs and MIG devices, by UUID, are not fit, each with its reason, and no others are.
+    def mark(self, sick: Callable[[str], str | None]) -> None:
+        """From now on `sick` says by UUID why a GPU or MIG device is unfit, or None; kubelet is told at once.
 
-        Kubelet is told at once. It holds for whatever is served from now on, until the next call.
+        To be called again when the answers are others.
         """
         self._roster.mark(sick)
         self._usage.serve(served.resource for served in self._roster.served.values())
@@ -140,7 +146,13 @@ class Supervisor:
     @property
     def not_ready(self) -> str | None:
         """Why the node's devices are not in use as they should be; None if they are."""
-        reasons = (self._trouble, self._refused, *self._roster.complaints, *self._fleet.complaints)
+        reasons = (
+            self._trouble,
+            self._refused,
+            self._health.complaint,
+            *self._roster.complaints,
+            *self._fleet.complaints,
+        )
         return "; ".join(filter(None, reasons)) or None
 
     async def run(self) -> None:
@@ -161,6 +173,7 @@ class Supervisor:
                 for task in tasks:
                     task.cancel()
                 self._fleet.cancel()
+                self._health.cancel()
         except BaseExceptionGroup as errors:
             for other in errors.exceptions[1:]:
                 log.exception("another failure in the same moment", exc_info=other)
@@ -313,6 +326,7 @@ class Supervisor:
         except GpustowError as error:
             goes_on = "the node has changed, and what was found before goes on: " if self._roster.served else ""
             self._be_troubled(f"{goes_on}{error}")
+            self._health.follow(survey, group)
             return
         if survey is not known:
             self._tell_new(offer)
@@ -321,6 +335,7 @@ class Supervisor:
         await self._apply(place, group)
         if survey.files is not None:
             self._specs.serving(survey.files)
+        self._health.follow(survey, group)
 
     def _be_troubled(self, trouble: str | None) -> None:
         """Not all is served that should be, for this reason; or all is, if there is none. Logs what is new."""

@@ -33,6 +33,10 @@ class Survey:
     refusal: GpustowError | None = None
     files: SpecFiles | None = None
 
+    def is_of(self, config: Config, node: Node, host: HostDevices) -> bool:
+        """Whether it was made of these."""
+        return (self.config, self.node, self.host) == (config, node, host)
+
     def accepted(self) -> Offer:
         """The offer; raises the refusal if there is none."""
         if self.offer is None:
@@ -84,7 +88,7 @@ class Surveyor:
             host = self._read_host(config, node.platform)
         except GpustowError as error:
             return Survey(config, node, None, None, error)
-        if known is not None and (known.config, known.node, known.host) == (config, node, host):
+        if known is not None and known.offer is not None and known.is_of(config, node, host):
             if known.files is not None:
                 self._specs.restore(known.files)
             return known
