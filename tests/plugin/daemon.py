@@ -11,6 +11,7 @@ from gpustow.config.health import HealthConfig
 from gpustow.hardware.node import Node
 from gpustow.kubelet.podresources import HeldDevice
 from gpustow.plugin import Supervisor
+from gpustow.plugin.cdispecs import SpecMaker, no_specs
 from gpustow.plugin.timing import Timing
 from tests.plugin.samples import SHORT, Reader, Recorder, gpu, loaded, node, random
 
@@ -20,6 +21,7 @@ class Daemon:
 
     Where `held` is given, kubelet's PodResources say that these devices are held, as pairs of resource and id, and a
     test can change them; else it is whatever lies beside `directory`. `health` takes the place of the section.
+    CDI specifications are written where `make_specs` is given.
     """
 
     def __init__(
@@ -30,6 +32,7 @@ class Daemon:
         timing: Timing = SHORT,
         held: Iterable[tuple[str, str]] | None = None,
         health: HealthConfig | None = None,
+        make_specs: SpecMaker = no_specs,
         **flags: object,
     ) -> None:
         self.flags: dict[str, object] = {"kubelet_socket": str(directory / "kubelet.sock"), **flags}
@@ -44,6 +47,7 @@ class Daemon:
         self.supervisor = Supervisor(
             self.load,
             self.reader.make,
+            make_specs=make_specs,
             traces=lambda _config: self.traces,
             default_directory=directory,
             timing=timing,
