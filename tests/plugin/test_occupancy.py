@@ -9,6 +9,7 @@ import pytest
 
 from gpustow.errors import PodResourcesError
 from gpustow.kubelet.podresources import HeldDevice
+from gpustow.kubelet.socketfile import SocketFacts
 from gpustow.placement import Occupancy
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.timing import Timing
@@ -218,3 +219,72 @@ async def test_an_admission_in_the_last_moment_puts_off_the_list(usage: NodeUsag
     assert not await _lists_after(usage, 1, clock, kubelet)
     assert await _lists_after(usage, 2, clock, kubelet)
     assert not await _lists_after(usage, 3, clock, kubelet)
+
+
+def _left(usage: NodeUsage) -> None:
+    usage.changed()
+
+
+async def test_a_device_that_has_left_has_the_list_read_soon(usage: NodeUsage, clock: Clock) -> None:
+    _left(usage)
+    assert not await _lists_after(usage, 1, clock, Kubelet())
+    assert await _lists_after(usage, 2, clock, Kubelet())
+    assert not await _lists_after(usage, 3, clock, Kubelet())
+
+
+async def test_each_list_is_told(usage: NodeUsage, clock: Clock) -> None:
+    told: list[int] = []
+    kubelet = Kubelet()
+    clock.now += 31
+    watch = asyncio.create_task(usage.watch(kubelet, lambda: told.append(kubelet.lists)))
+    await asyncio.sleep(0.1)
+    watch.cancel()
+    assert told == [1]
+
+
+def held(usage: NodeUsage, since: float) -> list[bool]:
+    return [usage.may_be_held(SMALL.name, id_, since=since) for id_ in ("mig0@0", "mig0@1")]
+
+
+async def test_only_a_list_that_is_new_enough_proves_that_a_device_is_not_held(usage: NodeUsage, clock: Clock) -> None:
+    kubelet = Kubelet()
+    kubelet.holds(SMALL, "mig0@0")
+    since = clock.now
+    assert held(usage, since) == [True, True]
+    for later, expected in ((1, [True, True]), (29, [True, False])):
+        clock.now += later
+        await usage.read(kubelet)
+        assert held(usage, since) == expected
+    assert held(usage, clock.now) == [True, True]
+    usage.allocated(SMALL, ["mig0@1"])
+    assert held(usage, since) == [True, True]
+
+
+async def test_a_list_that_cannot_be_had_any_more_proves_nothing(usage: NodeUsage, clock: Clock) -> None:
+    kubelet = Kubelet()
+    since = clock.now
+    clock.now += 60
+    await usage.read(kubelet)
+    assert held(usage, since) == [False, False]
+    kubelet.error = PodResourcesError("s", "gone")
+    await usage.read(kubelet)
+    assert held(usage, since) == [True, True]
+
+
+async def test_a_kubelet_that_has_just_started_is_not_believed_when_it_lists_nothing(
+    usage: NodeUsage, clock: Clock
+) -> None:
+    kubelet = Kubelet()
+    since = clock.now
+    clock.now += 60
+    usage.registered(SocketFacts(1, 2, 3))
+    clock.now += 29
+    await usage.read(kubelet)
+    assert held(usage, since) == [True, True]
+    usage.registered(SocketFacts(1, 2, 3))
+    clock.now += 2
+    await usage.read(kubelet)
+    assert held(usage, since) == [False, False]
+    usage.registered(SocketFacts(1, 2, 4))
+    await usage.read(kubelet)
+    assert held(usage, since) == [True, True]
