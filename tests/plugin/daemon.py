@@ -12,6 +12,7 @@ from gpustow.hardware.node import Node
 from gpustow.kubelet.podresources import HeldDevice
 from gpustow.plugin import Supervisor
 from gpustow.plugin.cdispecs import SpecMaker, no_specs
+from gpustow.plugin.healthwatch import SourceMaker
 from gpustow.plugin.timing import Timing
 from tests.plugin.samples import SHORT, Reader, Recorder, gpu, loaded, node, random
 
@@ -21,7 +22,7 @@ class Daemon:
 
     Where `held` is given, kubelet's PodResources say that these devices are held, as pairs of resource and id, and a
     test can change them; else it is whatever lies beside `directory`. `health` takes the place of the section.
-    CDI specifications are written where `make_specs` is given.
+    CDI specifications are written where `make_specs` is given, and health is watched where `make_source` is.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Daemon:
         held: Iterable[tuple[str, str]] | None = None,
         health: HealthConfig | None = None,
         make_specs: SpecMaker = no_specs,
+        make_source: SourceMaker | None = None,
         **flags: object,
     ) -> None:
         self.flags: dict[str, object] = {"kubelet_socket": str(directory / "kubelet.sock"), **flags}
@@ -48,6 +50,7 @@ class Daemon:
             self.load,
             self.reader.make,
             make_specs=make_specs,
+            make_source=make_source,
             traces=lambda _config: self.traces,
             default_directory=directory,
             timing=timing,

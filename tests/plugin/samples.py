@@ -10,6 +10,7 @@ from gpustow.config import Config, LoadedConfig, load_config
 from gpustow.hardware.links import Link, Links, PcieLevel
 from gpustow.hardware.mig import MigDevice, MigProfile
 from gpustow.hardware.node import Gpu, Node, NodeReader, Platform
+from gpustow.health.monitor import MonitorTiming
 from gpustow.kubelet.devicefeed import device_list
 from gpustow.placement import Inventory
 from gpustow.plugin.observer import PluginObserver, PluginState, SilentObserver
@@ -31,6 +32,7 @@ SHORT = Timing(
     usage_settles=0.05,
     kubelet_settles=0.05,
     look=0.01,
+    monitor=MonitorTiming(wait=0.02, retry_first=0.01, retry_most=0.05),
 )
 """Short enough for tests; what has to be long enough on a busy machine is long."""
 

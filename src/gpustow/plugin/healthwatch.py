@@ -17,7 +17,7 @@ from collections.abc import Callable
 from gpustow.config import Config
 from gpustow.hardware.node import Platform
 from gpustow.health.event import HealthSource
-from gpustow.health.monitor import HealthMonitor
+from gpustow.health.monitor import HealthMonitor, MonitorTiming
 from gpustow.health.nodehealth import Conditions
 from gpustow.health.observer import HealthObserver
 from gpustow.plugin.survey import Survey
@@ -39,11 +39,13 @@ class HealthWatch:
         self,
         make_source: SourceMaker | None,
         on_change: Callable[[Reasons], None],
+        timing: MonitorTiming,
         *,
         observer: HealthObserver | None = None,
     ) -> None:
         self._make_source = make_source
         self._on_change = on_change
+        self._timing = timing
         self._observer = observer
         self._monitor: HealthMonitor | None = None
         self._task: asyncio.Task[None] | None = None
@@ -82,7 +84,9 @@ class HealthWatch:
 
     def _begin(self, make_source: SourceMaker, config: Config, group: asyncio.TaskGroup) -> HealthMonitor | None:
         try:
-            monitor = HealthMonitor(make_source(config), config, self._changed, observer=self._observer)
+            monitor = HealthMonitor(
+                make_source(config), config, self._changed, observer=self._observer, timing=self._timing
+            )
         except Exception as error:  # it is told, and tried again
             log.exception("the health monitor cannot start")
             self._crashed(error)

@@ -45,7 +45,7 @@ from gpustow.plugin.lookout import Change, ConfigWatch
 from gpustow.plugin.observer import GuardedObserver, PluginObserver, PluginState, SilentObserver
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, Offer
-from gpustow.plugin.resource import Surroundings
+from gpustow.plugin.resource import MpsTrouble, Surroundings, no_mps_trouble
 from gpustow.plugin.roster import Roster
 from gpustow.plugin.startlog import config_lines, resource_lines
 from gpustow.plugin.survey import Survey, Surveyor
@@ -68,8 +68,9 @@ class Supervisor:
     `read_host` finds what the node has beside its GPUs (where it is not given, the node is a simulated one), and
     `make_specs` makes the CDI specifications (where it is not given, there are none); all may block and are called in a
     thread. `make_source` gives what tells of the health of GPUs; without it, none is watched. `traces` is what can be
-    seen of the node without its driver (`lookout`): if it is another, the node is read. `default_directory` is where
-    the sockets lie if there is no kubelet to register with.
+    seen of the node without its driver (`lookout`): if it is another, the node is read. `mps_trouble` tells whether a
+    resource has its MPS control daemon. `default_directory` is where the sockets lie if there is no kubelet to register
+    with.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Supervisor:
         make_specs: SpecMaker = no_specs,
         make_source: SourceMaker | None = None,
         traces: Callable[[Config], Hashable] = no_traces,
+        mps_trouble: MpsTrouble = no_mps_trouble,
         default_directory: Path = DEFAULT_DIRECTORY,
         timing: Timing | None = None,
         random: Random | None = None,
@@ -98,9 +100,11 @@ class Supervisor:
         self._usage = NodeUsage(self._timing, clock)
         self._observer = GuardedObserver(observer if observer is not None else SilentObserver())
         self._roster = Roster(self._usage, clock)
-        self._fleet = Fleet(Surroundings(self._timing, random or SystemRandom(), clock, self._observer, self._usage))
+        self._fleet = Fleet(
+            Surroundings(self._timing, random or SystemRandom(), clock, self._observer, self._usage, mps_trouble)
+        )
         self._config = Config()
-        self._health = HealthWatch(make_source, self.mark, observer=health_observer)
+        self._health = HealthWatch(make_source, self.mark, self._timing.monitor, observer=health_observer)
         self._place = KubeletPlace(default_directory, None)
         self._survey: Survey | None = None
         self._surveyed_at = clock()

@@ -3,9 +3,10 @@
 Tests and simulations pass shorter times; the proportions are what the behaviour rests on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
+from gpustow.health.monitor import MonitorTiming
 from gpustow.kubelet.registration import REGISTER_SECONDS
 
 _JITTER = 0.25
@@ -25,7 +26,8 @@ class Timing:
     `usage_settles`: from the last Allocate, or from when a device left, to such a read; `kubelet_settles`: from the
     first registration with a kubelet until it knows all its pods; `admission`: how long after GetPreferredAllocation an
     Allocate is expected, and nothing is read. `reading`: how long a reading of the node may take. `look`: between two
-    looks at the configuration file and at the device nodes.
+    looks at the configuration file and at the device nodes. `monitor` is the time of the health monitor.
+    `mps_again`: before an MPS control daemon that does not answer is asked again.
     """
 
     poll: float = 1.0
@@ -39,8 +41,10 @@ class Timing:
     usage_settles: float = 2.0
     kubelet_settles: float = 30.0
     admission: float = 10.0
+    mps_again: float = 5.0
     reading: float = 120.0
     look: float = 2.0
+    monitor: MonitorTiming = field(default_factory=MonitorTiming)
 
 
 class CrashBudget:
