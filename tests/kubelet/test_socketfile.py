@@ -1,5 +1,6 @@
 import os
 import socket
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
 
@@ -13,7 +14,9 @@ from gpustow.kubelet.socketfile import (
     SocketFacts,
     check_directory,
     directory_is_dead,
+    is_served,
     remove_stale_sockets,
+    sockets_of,
     unique_socket,
 )
 from tests.kubelet.samples import abandon, bind
@@ -131,3 +134,34 @@ def test_a_socket_that_cannot_be_examined_stays(tmp_path: Path) -> None:
     assert remove_stale_sockets(tmp_path) == ()
     other.close()
     assert (tmp_path / "gpustow-gpu-1.sock").is_socket()
+
+
+def test_the_sockets_of_a_resource_are_known_by_their_names(tmp_path: Path) -> None:
+    ours = [unique_socket(tmp_path, "nvidia.com/gpu", Random(seed)) for seed in range(2)]
+    theirs = tmp_path / "nvidia-gpu.sock"
+    others = [
+        unique_socket(tmp_path, "nvidia.com/gpu-0123456789", Random(1)),
+        unique_socket(tmp_path, "nvidia.com/mig-1g.5gb", Random(1)),
+        tmp_path / "nvidia-gpu.shared.sock",
+        tmp_path / "gpustow-gpu-0123456789.sock.old",
+        tmp_path / "kubelet.sock",
+    ]
+    for path in (*ours, theirs, *others):
+        path.touch()
+    assert set(sockets_of(tmp_path, "nvidia.com/gpu")) == {*ours, theirs}
+    assert sockets_of(tmp_path / "none", "nvidia.com/gpu") == ()
+
+
+def test_a_socket_is_served_if_somebody_accepts_there_even_if_many_wait(tmp_path: Path) -> None:
+    assert not is_served(tmp_path / "none")
+    abandon(tmp_path / "dead")
+    assert not is_served(tmp_path / "dead")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server, ExitStack() as stack:
+        server.bind(str(tmp_path / "full"))
+        server.listen(0)
+        assert is_served(tmp_path / "full")
+        for _ in range(5):
+            client = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
+            with suppress(BlockingIOError):
+                client.connect(str(tmp_path / "full"))
+        assert is_served(tmp_path / "full")

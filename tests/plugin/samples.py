@@ -29,6 +29,7 @@ SHORT = Timing(
     stream_deadline=20,
     register=15,
     look_again=0.03,
+    alone_after=0.3,
     usage_settles=0.05,
     kubelet_settles=0.05,
     look=0.01,

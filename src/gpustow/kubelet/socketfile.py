@@ -8,6 +8,7 @@ We never touch a file that we did not make: in this directory live kubelet's che
 """
 
 import os
+import re
 import socket
 import stat
 from contextlib import suppress
@@ -98,6 +99,29 @@ def unique_socket(directory: Path, resource: str, random: Random) -> Path:
     room = MAX_PATH_BYTES - len(os.fsencode(directory / f"{PREFIX}{ending}"))
     short_name = resource.rpartition("/")[2]
     return directory / f"{PREFIX}{short_name[: max(room, 0)]}{ending}"
+
+
+def sockets_of(directory: Path, resource: str) -> tuple[Path, ...]:
+    """The sockets in `directory` by whose names plugins serve `resource`: ours, and v0.20.0's `nvidia-<name>.sock`."""
+    short_name = resource.rpartition("/")[2]
+    ours = re.compile(rf"{PREFIX}{re.escape(short_name)}-[0-9a-f]{{{_RANDOM_BITS // 4}}}\.sock")
+    theirs = f"nvidia-{short_name}.sock"
+    try:
+        return tuple(path for path in directory.iterdir() if path.name == theirs or ours.fullmatch(path.name))
+    except OSError:
+        return ()
+
+
+def is_served(path: Path) -> bool:
+    """Whether somebody accepts connections on the socket at `path`."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+        try:
+            probe.connect(os.fspath(path))
+        except BlockingIOError:
+            return True  # so many wait that there is no room
+        except OSError:
+            return False
+    return True
 
 
 def remove_stale_sockets(directory: Path) -> tuple[Path, ...]:

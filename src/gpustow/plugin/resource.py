@@ -8,11 +8,14 @@ list. What ends a round are facts that are looked at every `timing.poll` seconds
 * our socket is gone or another one (kubelet deletes all sockets when it starts);
 * kubelet's socket is another one;
 * kubelet ended its stream, which it never opens again, or did not open one in time;
+* another instance served the resource, too, and has ended (`rivals`);
 * the server or the registration failed, or something crashed that must not.
 
 A round is ended completely before the next begins. If kubelet is another one by then, or is gone, the next round starts
 as soon as kubelet's socket is there. If it is the same, it gets time to notice first, more each time: kubelet 1.36
 and older would take the end of the old stream for the end of the new one.
+
+A resource that is shared by MPS begins no round before its MPS control daemon answers.
 
 kubelet's socket is noted after Register and not before: should kubelet be replaced in between, then either our socket
 went with it or no stream is there, and both end the round.
@@ -20,7 +23,7 @@ went with it or no stream is there, and both end the round.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
@@ -33,13 +36,23 @@ from gpustow.kubelet.socketfile import SocketFacts, directory_is_dead, unique_so
 from gpustow.plugin.observer import PluginObserver, PluginState
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, ServedResource
+from gpustow.plugin.rivals import Rivals
 from gpustow.plugin.service import OPTIONS, ResourceService
 from gpustow.plugin.timing import Backoff, CrashBudget, Timing
+from gpustow.resources.device import Sharing
 
 log = logging.getLogger(__name__)
 
 _EMPTY_LIST = b""
 _BAD_STATES = frozenset({PluginState.INIT, PluginState.REFUSED, PluginState.FAILED})
+
+
+MpsTrouble = Callable[[str], Awaitable[str | None]]
+"""Tells why the clients of a resource, by its name, would find no MPS control daemon; None if they would."""
+
+
+async def no_mps_trouble(_resource: str) -> None:
+    """What is told on a node whose MPS control daemons always answer, such as a simulated one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,7 @@ class Surroundings:
     clock: Callable[[], float]
     observer: PluginObserver
     usage: NodeUsage
+    mps_trouble: MpsTrouble = no_mps_trouble
 
 
 class ResourcePlugin:
@@ -73,6 +87,7 @@ class ResourcePlugin:
         self._clock = surroundings.clock
         self._observer = surroundings.observer
         self._usage = surroundings.usage
+        self._mps_trouble = surroundings.mps_trouble
         self._backoff = Backoff(self._timing.retry_first, self._timing.retry_most, surroundings.random)
         self._service: ResourceService | None = None
         self._kubelet: SocketFacts | None = None
@@ -108,6 +123,7 @@ class ResourcePlugin:
         await self._let_kubelet_notice()
         while True:
             try:
+                await self._wait_for_mps()
                 await self._wait_for_kubelet()
                 reason = await self._round()
             except RegistrationRefused as error:
@@ -143,6 +159,14 @@ class ResourcePlugin:
             self._move(PluginState.INIT, "it waits for kubelet to notice that it was retired")
             self._kubelet = self._look()
             await self._pause(self._rest)
+
+    async def _wait_for_mps(self) -> None:
+        """Waits until clients of MPS would find their daemon; else their containers would start without CUDA."""
+        while self._served.resource.sharing is Sharing.MPS and (trouble := await self._mps_trouble(self.name)):
+            reason = f"it waits for its MPS control daemon: {trouble}"
+            if reason != self.reason:
+                self._move(PluginState.INIT, reason)
+            await asyncio.sleep(self._timing.mps_again)
 
     async def _wait_for_kubelet(self) -> None:
         if self._place.socket is None:
@@ -212,6 +236,7 @@ class ResourcePlugin:
     async def _watch(self, server: PluginServer, service: ResourceService) -> str:
         """Returns when the round is over, with the reason."""
         start = self._clock()
+        rivals = Rivals(server.path, self.name, self._clock)
         while True:
             self._stream_changed.clear()
             if not server.intact():
@@ -219,6 +244,9 @@ class ResourcePlugin:
             if self._place.socket is not None:
                 if reason := self._lost(service, self._clock() - start):
                     return reason
+                alone_for = rivals.alone_for()
+                if alone_for is not None and alone_for >= self._timing.alone_after:
+                    return "another instance served the resource and has ended: kubelet may have dropped it"
                 if service.feed.streams and self.state is PluginState.REGISTERED:
                     self._move(PluginState.STREAMING, "kubelet has the list of devices")
             with suppress(TimeoutError):

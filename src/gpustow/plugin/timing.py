@@ -20,20 +20,23 @@ class Timing:
 
     `retry_first` to `retry_most`: before another try; the first also gives a kubelet that goes on time to notice that
     our old stream ended, since kubelet 1.36 and older mistake its end for that of the new one (kubernetes#135437).
-    `stream_deadline`: from the registration to kubelet's stream. `stable_after`: from then on a stream counts as sound,
-    and the next failure as the first. `register`: the deadline of Register. `look_again`: before the next look for
-    devices on a node that has none, or whose driver cannot be read. `usage_every`: between two reads of what is in use;
-    `usage_settles`: from the last Allocate, or from when a device left, to such a read; `kubelet_settles`: from the
-    first registration with a kubelet until it knows all its pods; `admission`: how long after GetPreferredAllocation an
-    Allocate is expected, and nothing is read. `reading`: how long a reading of the node may take. `look`: between two
-    looks at the configuration file and at the device nodes. `monitor` is the time of the health monitor.
-    `mps_again`: before an MPS control daemon that does not answer is asked again.
+    `stream_deadline`: from the registration to kubelet's stream. `alone_after`: from the end of another instance that
+    served the same to the next registration; longer than it takes that one to change its socket. `stable_after`: from
+    then on a stream counts as sound, and the next failure as the first. `register`: the deadline of Register.
+    `look_again`: before the next look for devices on a node that has none, or whose driver cannot be read.
+    `usage_every`: between two reads of what is in use; `usage_settles`: from the last Allocate, or from when a device
+    left, to such a read; `kubelet_settles`: from the first registration with a kubelet until it knows all its pods;
+    `admission`: how long after GetPreferredAllocation an Allocate is expected, and nothing is read. `reading`: how long
+    a reading of the node may take. `look`: between two looks at the configuration file and at the device nodes.
+    `monitor` is the time of the health monitor. `mps_again`: before an MPS control daemon that does not answer is asked
+    again.
     """
 
     poll: float = 1.0
     retry_first: float = 1.0
     retry_most: float = 30.0
     stream_deadline: float = 10.0
+    alone_after: float = 10.0
     stable_after: float = 60.0
     register: float = REGISTER_SECONDS
     look_again: float = 30.0
