@@ -362,6 +362,7 @@ class Supervisor:
     async def read_usage(self) -> None:
         """Reads from kubelet what is in use, now; the daemon does so by itself in quiet moments."""
         await self._usage.read(self._list_held)
+        self._news.set()
 
     async def _list_held(self) -> tuple[HeldDevice, ...]:
         """Which container holds which device, from the kubelet that we register with."""
