@@ -50,6 +50,16 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
+@pytest.mark.parametrize(
+    ("words", "name"), [(("main", "plugin"), "gpustow"), (("plugin_main",), "nvidia-device-plugin")]
+)
+def test_a_config_manager_finds_the_daemon_by_its_exact_name(start: Start, words: tuple[str, ...], name: str) -> None:
+    process = start(*words, "--mig-strategy=none")
+    proc = Path(f"/proc/{process.pid}")
+    assert (proc / "cmdline").read_bytes().split(b"\0")[0] == name.encode()
+    assert (proc / "comm").read_text(encoding="ascii").strip() == name[:15]
+
+
 @pytest.mark.parametrize("words", STARTS.values(), ids=STARTS.keys())
 def test_a_sigterm_while_the_daemon_starts_ends_it_well_and_a_sighup_does_nothing(
     start: Start, words: tuple[str, ...]

@@ -95,6 +95,31 @@ async def test_sighup_reads_configuration_and_node_again(tmp_path: Path) -> None
         assert await running.stop() == 0
 
 
+async def test_another_content_of_the_file_is_a_reload_without_a_signal(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    text = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: %d}]}}"
+    config.write_text(text % 2, encoding="utf-8")
+    async with daemon(tmp_path, "--node-model=t4-4", f"--config-file={config}") as running:
+        await running.has(8)
+        (tmp_path / "next").write_text(text % 3, encoding="utf-8")
+        (tmp_path / "next").rename(config)
+        await running.has(12)
+        assert len(running.kubelet.registrations) == 1
+        assert await running.stop() == 0
+
+
+async def test_a_fault_of_a_simulated_node_reaches_kubelet(tmp_path: Path) -> None:
+    model = tmp_path / "node.yaml"
+    model.write_text(
+        "{name: n, gpus: [{model: Tesla T4, count: 4}], faults: [{fault: xid, after: 0, gpu: 2, code: 79}]}"
+    )
+    async with daemon(tmp_path, f"--node-model={model}") as running:
+        await running.kubelet.wait_until(lambda: running.kubelet.allocatable() == {RESOURCE: 3}, timeout=PATIENCE)
+        await running.logged("XID 79")
+        assert running.kubelet.capacity() == {RESOURCE: 4}
+        assert await running.stop() == 0
+
+
 async def test_a_bad_reload_leaves_what_runs(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("version: v1", encoding="utf-8")

@@ -46,6 +46,9 @@ def _run(program: str, words: Sequence[str], only: str | None = None) -> None:
     at = command_at(words)
     if DAEMON in {only, None if at is None else words[at]}:
         end_well_from_now_on()
+        from gpustow.cli.processtitle import be_called  # noqa: PLC0415 - only a daemon is looked for by its name
+
+        be_called(program)
     from gpustow.cli.application import run  # noqa: PLC0415 - it takes long, and a signal must not be lost meanwhile
 
     run(program, words, only)
