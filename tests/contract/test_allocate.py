@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
+from gpustow.config.health import HealthConfig
 from gpustow.hardware.node import Node
 from gpustow.injection.cdi.specification import parse_spec
 from gpustow.kubelet.protocol import deviceplugin_v1beta1_pb2 as protocol
@@ -56,7 +57,7 @@ async def test_20_allocate_shape_with_an_unknown_id_is_an_error_that_names_it_an
 
 
 async def test_21_allocate_repeat_gives_the_same_answer_to_whoever_asks(directory: Path) -> None:
-    settings = config(**{"device_list_strategy": "envvar,volume-mounts,cdi-cri", "pass_device_specs": "true"})
+    settings = config(device_list_strategy="envvar,volume-mounts,cdi-cri", pass_device_specs=True)
     overlapping = [["GPU-0", "GPU-1"], ["GPU-1", "GPU-2"], ["GPU-0"], ["GPU-3", "GPU-1"]]
     async with serving(directory, offered(FOUR, settings)) as (_, calls):
         for ids in overlapping:
@@ -88,7 +89,7 @@ class HangingReader(Reader):
 async def test_22_allocate_deadline_a_driver_that_hangs_holds_up_no_call(
     directory: Path, cause: Callable[[Supervisor], None]
 ) -> None:
-    daemon = Daemon(directory, FOUR, timing=replace(SHORT, reading=0.1))
+    daemon = Daemon(directory, FOUR, timing=replace(SHORT, reading=0.1), health=HealthConfig(rescan_interval=0.1))
     reader = HangingReader(FOUR)
     daemon.supervisor._surveyor._make_reader = lambda _config: reader
     async with FakeKubelet(directory) as kubelet, daemon.running() as supervisor:
@@ -113,7 +114,6 @@ async def test_22_allocate_deadline_a_driver_that_hangs_holds_up_no_call(
         finally:
             reader.goes_on.set()
         supervisor.mark(lambda _uuid: None)
-        supervisor.reload()
         await until(lambda: supervisor.not_ready is None)
 
 
