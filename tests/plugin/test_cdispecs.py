@@ -26,7 +26,7 @@ SOON = replace(SHORT, usage_every=0.05, usage_settles=0.01, kubelet_settles=0.0)
 
 def names(directory: Path) -> set[str]:
     """All names that a runtime finds in a directory."""
-    found = set()
+    found: set[str] = set()
     for path in directory.glob("*.json"):
         with suppress(FileNotFoundError):  # removed meanwhile
             spec = parse_spec(path.read_text(encoding="utf-8"), path.name)
