@@ -51,8 +51,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     """Kills what is left of the group, and waits for the program a little."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    for stream in (process.stdout, process.stderr):
-        if stream is not None:
-            stream.close()
+    for stream in filter(None, (process.stdout, process.stderr)):
+        stream.close()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_AFTER_KILL)
