@@ -3,7 +3,7 @@
 A simulated node and a real one differ in each of these, and in nothing else that the daemon knows of.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -28,6 +28,7 @@ class NodeAccess:
     make_specs: Callable[[Node, Config, HostDevices], CdiSpecs]
     make_source: Callable[[Config], "HealthSource"]
     traces: Callable[[Config], Hashable]
+    mps_trouble: Callable[[str], Awaitable[str | None]]
 
 
 def node_access(node_model: str | None, environ: Mapping[str, str], system_root: str = "/") -> NodeAccess:
@@ -35,9 +36,11 @@ def node_access(node_model: str | None, environ: Mapping[str, str], system_root:
     make_reader = reader_maker(node_model, environ, system_root)
     rest = host_reader(node_model), spec_maker(node_model)
     if node_model is None:
-        return NodeAccess(make_reader, *rest, _nvml_source, lambda config: _traces(config, system_root))
+        return NodeAccess(make_reader, *rest, _nvml_source, lambda config: _traces(config, system_root), _mps_trouble)
     reader = cast("SimulatedReader", make_reader(Config()))
-    return NodeAccess(make_reader, *rest, lambda _config: _simulated_source(reader), lambda _config: reader.phase())
+    return NodeAccess(
+        make_reader, *rest, lambda _config: _simulated_source(reader), lambda _config: reader.phase(), _no_mps_trouble
+    )
 
 
 def _nvml_source(config: Config) -> "HealthSource":
@@ -50,6 +53,16 @@ def _simulated_source(reader: "SimulatedReader") -> "HealthSource":
     from gpustow.health.simulatedsource import SimulatedSource  # noqa: PLC0415 - a real node needs none of it
 
     return SimulatedSource(reader.model, elapsed=reader.elapsed)
+
+
+async def _mps_trouble(resource: str) -> str | None:
+    from gpustow.mps import MpsControl  # noqa: PLC0415 - few nodes need it
+
+    return await MpsControl().trouble(resource)
+
+
+async def _no_mps_trouble(_resource: str) -> None:
+    """A simulated node has the daemon of every resource."""
 
 
 def _traces(config: Config, system_root: str) -> Hashable:

@@ -95,6 +95,7 @@ def serve(
             make_specs=node.make_specs,
             make_source=node.make_source,
             traces=node.traces,
+            mps_trouble=node.mps_trouble,
         )
         gc.freeze()  # what the imports made stays: to look through it for garbage takes 20 ms, in some call of kubelet
         asyncio.run(run_with_signals(supervisor))
