@@ -147,6 +147,8 @@ class Roster:
         if resource is None or base is None:
             return None
         sick = {device.id for device in resource.devices if not device.healthy or self._is_sick(device)}
+        if new is not None and resource is new.resource and not sick:
+            return new
         devices = tuple(
             replace(device, healthy=False) if device.healthy and device.id in sick else device
             for device in resource.devices
