@@ -32,7 +32,7 @@ def embedded(directory: Path, version: str = "1.36") -> EmbeddedKubelet:
 
 def reseeded(daemon: Daemon, seed: int) -> Daemon:
     """The daemon with chances of its own: two in one test would else choose the same socket."""
-    daemon.supervisor._fleet._surroundings.random.seed(seed)
+    daemon.supervisor._serving.fleet._surroundings.random.seed(seed)
     return daemon
 
 

@@ -58,7 +58,7 @@ class Daemon:
             observer=self.recorder,
         )
         if held is not None:
-            self.supervisor._list_held = self._list_held  # type: ignore[method-assign] # instead of kubelet's answer
+            self.supervisor._serving.list_held = self._list_held  # type: ignore[method-assign] # instead of kubelet's answer
 
     def load(self) -> LoadedConfig:
         if self.config_error is not None:

@@ -126,12 +126,20 @@ class Recorder(SilentObserver):
         self.reasons: list[str] = []
         self.failures: list[Exception] = []
         self.events: list[str] = []
+        self.reloads: list[str | None] = []
+        self.surveys: list[str | None] = []
         self._on_move = on_move
 
     def moved(self, resource: str, state: PluginState, reason: str) -> None:
         self.moves.append((resource, state))
         self.reasons.append(reason)
         self._on_move(state)
+
+    def reloaded(self, refusal: str | None) -> None:
+        self.reloads.append(refusal)
+
+    def surveyed(self, trouble: str | None) -> None:
+        self.surveys.append(trouble)
 
     def preferred(self, resource: str, placement: object, seconds: float) -> None:
         assert seconds >= 0

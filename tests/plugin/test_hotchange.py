@@ -70,7 +70,7 @@ async def test_device_nodes_that_cannot_be_looked_at_do_not_stop_the_daemon(
         def fail(_config: object) -> None:
             raise OSError("too many open files")
 
-        supervisor._traces = fail
+        supervisor._lookout._traces = fail
         await until(lambda: "cannot be looked at" in caplog.text)
         supervisor.rescan()
         await until(lambda: daemon.reader.reads == 2)
@@ -87,7 +87,7 @@ async def test_mig_devices_that_go_and_come_leave_the_others_alone_case_c24(tmp_
         assert supervisor.not_ready is None, "the card is there: its layout is the operator's"
         daemon.held.clear()
         await until(lambda: daemon.lists)
-        supervisor._usage.changed()
+        supervisor._serving.usage.changed()
         await until(lambda: listed(kubelet, MIG) == {"MIG-1-2": True})
         assert sorted(request.resource_name for request in kubelet.requests) == [GPU, MIG]
         assert [len(each.lists) for each in kubelet.plugins if each.request.resource_name == GPU] == [1]
@@ -104,7 +104,7 @@ async def test_a_resource_that_goes_sends_an_empty_list_once_nothing_of_it_is_he
         await until(lambda: listed(kubelet, MIG) == {"MIG-1-0": False})
         assert not mig.ended
         daemon.held.clear()
-        supervisor._usage.changed()
+        supervisor._serving.usage.changed()
         await until(lambda: mig.ended)
         assert [len(each) for each in mig.lists] == [2, 2, 1, 0]
         await until(lambda: supervisor.states == {GPU: PluginState.STREAMING})
@@ -325,3 +325,34 @@ async def test_what_is_told_with_a_survey_is_told_once(tmp_path: Path, caplog: p
         await until(lambda: "GPU 6 too" in caplog.text)
     assert caplog.text.count("GPU 5 is odd") == 1
     assert caplog.text.count(f"{GPU}: 1 device on 1 GPU") == 1
+
+
+async def test_a_fault_of_ours_in_a_rescan_leaves_what_runs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    daemon = Daemon(tmp_path, health=SELDOM)
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
+        await until(lambda: listed(kubelet))
+        daemon.reader.answer = ZeroDivisionError("a fault of ours")
+        supervisor.rescan()
+        await until(lambda: "a fault of ours" in str(supervisor.not_ready))
+        assert "ZeroDivisionError" in caplog.text
+        daemon.reader.answer = node(gpu(0), gpu(1))
+        supervisor.rescan()
+        await until(lambda: supervisor.not_ready is None)
+        assert len(kubelet.requests) == 1
+
+
+async def test_an_observer_is_told_of_reloads_and_surveys(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path, health=SELDOM)
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
+        await until(lambda: listed(kubelet))
+        supervisor.reload()
+        await until(lambda: daemon.recorder.reloads)
+        bad(daemon)
+        daemon.reader.answer = HardwareError("no driver")
+        supervisor.reload()
+        await until(lambda: len(daemon.recorder.surveys) == 3)
+    good, refusal = daemon.recorder.reloads
+    assert good is None
+    assert "the reload is refused" in str(refusal)
+    assert daemon.recorder.surveys[:2] == [None, None]
+    assert "no driver" in str(daemon.recorder.surveys[2])

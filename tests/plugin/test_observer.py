@@ -13,7 +13,7 @@ from gpustow.plugin.supervisor import Supervisor
 from tests.kubelet.fakekubelet import FakeKubelet, until
 from tests.plugin.samples import GPU, SHORT, Reader, Recorder, gpu, loaded, node, our_sockets, served, surroundings
 
-TOLD = ("moved", "preferred", "preference_failed", "allocated", "allocation_failed")
+TOLD = ("moved", "preferred", "preference_failed", "allocated", "allocation_failed", "reloaded", "surveyed")
 
 
 def failing() -> Mock:
@@ -47,6 +47,8 @@ async def test_an_observer_that_always_raises_costs_no_pod_and_no_socket(
         assert len((await calls.allocate(allocation("GPU-0"))).container_responses) == 1
         with pytest.raises(Exception, match="GPU-9"):
             await calls.allocate(allocation("GPU-9"))
+        supervisor.reload()
+        await until(lambda: observer.reloaded.called)
         supervisor.stop()
         await running
         assert len(kubelet.requests) == 1

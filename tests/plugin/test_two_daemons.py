@@ -25,7 +25,7 @@ def kubelet_of(directory: Path, version: str) -> EmbeddedKubelet:
 def another(kubelet: EmbeddedKubelet) -> Daemon:
     """A daemon whose sockets have names of their own."""
     daemon = Daemon(kubelet.plugin_directory)
-    daemon.supervisor._fleet._surroundings.random.seed(2)
+    daemon.supervisor._serving.fleet._surroundings.random.seed(2)
     return daemon
 
 

@@ -13,9 +13,11 @@ rescan at intervals finds what is seen here sooner.
 
 import hashlib
 import os
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from gpustow.config import Config, LoadedConfig
 
 _TRACES = (
     "dev/nvidia*",
@@ -97,6 +99,30 @@ class ConfigWatch:
         changed = digest != self._digest
         self._digest = digest
         return changed
+
+
+class Lookout:
+    """Looks at the configuration file, and at `traces` of the node."""
+
+    def __init__(self, traces: Callable[[Config], Hashable]) -> None:
+        self._traces = traces
+        self._file = ConfigWatch("")
+        self._node = Change()
+
+    def follow(self, loaded: LoadedConfig) -> None:
+        """This configuration is in force from now on."""
+        if loaded.config.config_file != self._file.path:
+            self._file = ConfigWatch(loaded.config.config_file)
+        if loaded.file is not None:
+            self._file.loaded(loaded.file.sha256)
+
+    def sees_another_file(self) -> bool:
+        """Whether the configuration file has another content, since this was last asked."""
+        return self._file.look()
+
+    def sees_another_node(self, config: Config) -> bool:
+        """Whether the node shows that it has changed, since this was last asked."""
+        return self._node.look(self._traces(config))
 
 
 def _identity(path: str) -> tuple[int, ...] | None:

@@ -1,4 +1,4 @@
-"""What a plugin tells about itself while it works, for metrics and status pages. It never waits for an answer.
+"""What the daemon tells about itself while it works, for metrics and status pages. It never waits for an answer.
 
 Telling must not cost a pod or a socket, so the daemon puts whatever observer it is given behind a `GuardedObserver`.
 """
@@ -33,7 +33,7 @@ class PluginState(StrEnum):
 
 
 class PluginObserver(Protocol):
-    """Is told what the plugins do; `resource` is the full name of the resource that it is about."""
+    """Is told what the daemon and its plugins do; `resource` is the full name of the resource that it is about."""
 
     def moved(self, resource: str, state: PluginState, reason: str) -> None:
         """The plugin is in another state now."""
@@ -55,6 +55,14 @@ class PluginObserver(Protocol):
         """An Allocate failed, and with it the pod: AllocationRefused, or a fault of ours."""
         ...
 
+    def reloaded(self, refusal: str | None) -> None:
+        """A new configuration is in force; or it is not, for this reason, and the old one goes on."""
+        ...
+
+    def surveyed(self, trouble: str | None) -> None:
+        """The node was read, and what it has is served; or not, for this reason."""
+        ...
+
 
 class SilentObserver:
     """A PluginObserver that does nothing with what it is told."""
@@ -72,6 +80,12 @@ class SilentObserver:
         """See PluginObserver."""
 
     def allocation_failed(self, resource: str, error: Exception) -> None:
+        """See PluginObserver."""
+
+    def reloaded(self, refusal: str | None) -> None:
+        """See PluginObserver."""
+
+    def surveyed(self, trouble: str | None) -> None:
         """See PluginObserver."""
 
 
@@ -100,6 +114,14 @@ class GuardedObserver:
     def allocation_failed(self, resource: str, error: Exception) -> None:
         """See PluginObserver."""
         _guarded(lambda: self._observer.allocation_failed(resource, error))
+
+    def reloaded(self, refusal: str | None) -> None:
+        """See PluginObserver."""
+        _guarded(lambda: self._observer.reloaded(refusal))
+
+    def surveyed(self, trouble: str | None) -> None:
+        """See PluginObserver."""
+        _guarded(lambda: self._observer.surveyed(trouble))
 
 
 def _guarded(tell: Callable[[], None]) -> None:

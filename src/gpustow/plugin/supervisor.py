@@ -30,23 +30,20 @@ from gpustow.errors import (
     GpustowError,
     HardwareError,
     NoDevicesError,
-    PodResourcesError,
 )
 from gpustow.hardware.node import NodeReader
 from gpustow.health.observer import HealthObserver
-from gpustow.kubelet.podresources import HeldDevice, PodResources, pod_resources_socket
-from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY, check_directory, remove_stale_sockets
+from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY
 from gpustow.plugin.blocking import in_thread
 from gpustow.plugin.cdispecs import SpecKeeper, SpecMaker, no_specs
-from gpustow.plugin.fleet import Fleet
 from gpustow.plugin.healthwatch import HealthWatch, SourceMaker
 from gpustow.plugin.hostreading import HostReader, simulated_host
-from gpustow.plugin.lookout import Change, ConfigWatch
+from gpustow.plugin.lookout import Lookout
 from gpustow.plugin.observer import GuardedObserver, PluginObserver, PluginState, SilentObserver
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, Offer
 from gpustow.plugin.resource import MpsTrouble, Surroundings, no_mps_trouble
-from gpustow.plugin.roster import Roster
+from gpustow.plugin.serving import Serving
 from gpustow.plugin.startlog import config_lines, resource_lines
 from gpustow.plugin.survey import Survey, Surveyor
 from gpustow.plugin.timing import Timing
@@ -91,26 +88,20 @@ class Supervisor:
         health_observer: HealthObserver | None = None,
     ) -> None:
         self._load_config = load_config
-        self._traces = traces
-        self._default_directory = default_directory
         self._timing = timing or Timing()
         self._clock = clock
         self._specs = SpecKeeper(make_specs, clock)
         self._surveyor = Surveyor(make_reader, read_host, self._specs, self._timing.reading)
-        self._usage = NodeUsage(self._timing, clock)
         self._observer = GuardedObserver(observer if observer is not None else SilentObserver())
-        self._roster = Roster(self._usage, clock)
-        self._fleet = Fleet(
-            Surroundings(self._timing, random or SystemRandom(), clock, self._observer, self._usage, mps_trouble)
-        )
-        self._config = Config()
+        usage = NodeUsage(self._timing, clock)
+        surroundings = Surroundings(self._timing, random or SystemRandom(), clock, self._observer, usage, mps_trouble)
+        self._serving = Serving(surroundings, default_directory)
         self._health = HealthWatch(make_source, self.mark, self._timing.monitor, observer=health_observer)
-        self._place = KubeletPlace(default_directory, None)
+        self._lookout = Lookout(traces)
+        self._config = Config()
         self._survey: Survey | None = None
         self._surveyed_at = clock()
         self._told: frozenset[str] = frozenset()
-        self._config_watch = ConfigWatch("")
-        self._node_change = Change()
         self._trouble: str | None = _JUST_STARTED
         self._refused: str | None = None
         self._reload_asked = False
@@ -133,9 +124,7 @@ class Supervisor:
 
         To be called again when the answers are others.
         """
-        self._roster.mark(sick)
-        self._usage.serve(served.resource for served in self._roster.served.values())
-        self._fleet.update(self._roster.served.values())
+        self._serving.mark(sick)
         self._news.set()
 
     def stop(self) -> None:
@@ -145,18 +134,12 @@ class Supervisor:
     @property
     def states(self) -> Mapping[str, PluginState]:
         """Where the plugin of each resource is."""
-        return self._fleet.states
+        return self._serving.fleet.states
 
     @property
     def not_ready(self) -> str | None:
         """Why the node's devices are not in use as they should be; None if they are."""
-        reasons = (
-            self._trouble,
-            self._refused,
-            self._health.complaint,
-            *self._roster.complaints,
-            *self._fleet.complaints,
-        )
+        reasons = (self._trouble, self._refused, self._health.complaint, *self._serving.complaints)
         return "; ".join(filter(None, reasons)) or None
 
     async def run(self) -> None:
@@ -168,23 +151,23 @@ class Supervisor:
         """
         try:
             async with asyncio.TaskGroup() as group:
+                usage = self._serving.usage.watch(self._serving.list_held, self._news.set)
                 tasks = [
                     group.create_task(self._live(group), name="supervisor"),
-                    group.create_task(self._usage.watch(self._list_held, self._news.set), name="what is in use"),
+                    group.create_task(usage, name="what is in use"),
                 ]
                 await self._stop_asked.wait()
                 log.info("stopping")
                 for task in tasks:
                     task.cancel()
-                self._fleet.cancel()
+                self._serving.fleet.cancel()
                 self._health.cancel()
         except BaseExceptionGroup as errors:
             for other in errors.exceptions[1:]:
                 log.exception("another failure in the same moment", exc_info=other)
             raise errors.exceptions[0] from None
         finally:
-            self._fleet.clear()
-            self._roster = Roster(self._usage, self._clock)
+            self._serving.clear()
             self._refused = None
             self._trouble = "it has ended"
 
@@ -192,9 +175,9 @@ class Supervisor:
         loaded = await self._load()
         self._config = loaded.config
         _tell(loaded)
-        self._watch_file(loaded)
-        self._go_to(self._checked_place(loaded.config))
-        self._node_change.look(self._traces(loaded.config))
+        self._lookout.follow(loaded)
+        self._serving.go_to(self._serving.checked_place(loaded.config))
+        self._look_out()
         await self._first_survey(group)
         while True:
             await self._wait_for_news()
@@ -204,9 +187,9 @@ class Supervisor:
             elif self._rescan_asked or self._is_due():
                 self._rescan_asked = False
                 await (self._rescan(group) if self._refused is None else self._reload(group))
-            self._roster.settle()
-            await self._apply(self._place, group)
-            await self._specs.tidy(self._usage)
+            self._serving.roster.settle()
+            await self._serving.apply(self._serving.place, group)
+            await self._specs.tidy(self._serving.usage)
 
     async def _wait_for_news(self) -> None:
         """Waits until there is something to do; meanwhile looks at what shows that something has changed."""
@@ -224,38 +207,22 @@ class Supervisor:
             log.exception("the files that show a change cannot be looked at")
 
     def _notice(self) -> None:
-        if self._config_watch.look():
+        if self._lookout.sees_another_file():
             log.info("the configuration file has another content")
             self.reload()
-        if self._node_change.look(self._traces(self._config)):
+        if self._lookout.sees_another_node(self._config):
             log.info("the device nodes are others than before")
             self.rescan()
 
     def _is_due(self) -> bool:
         """Whether the node is to be read again because time has passed."""
         interval = self._config.health.rescan_interval
-        if not self._roster.served:
+        if not self._serving.roster.served:
             interval = min(interval or self._timing.look_again, self._timing.look_again)
         return interval is not None and self._clock() - self._surveyed_at >= interval
 
     async def _load(self) -> LoadedConfig:
         return await in_thread(self._load_config, name="read configuration")
-
-    def _watch_file(self, loaded: LoadedConfig) -> None:
-        if loaded.config.config_file != self._config_watch.path:
-            self._config_watch = ConfigWatch(loaded.config.config_file)
-        if loaded.file is not None:
-            self._config_watch.loaded(loaded.file.sha256)
-
-    def _checked_place(self, config: Config) -> KubeletPlace:
-        place = KubeletPlace.of(config, self._default_directory)
-        check_directory(place.directory)
-        return place
-
-    def _go_to(self, place: KubeletPlace) -> None:
-        self._place = place
-        for path in remove_stale_sockets(place.directory):
-            log.info("removed %s, which nobody serves any more", path)
 
     async def _read_node(self, config: Config) -> Survey:
         try:
@@ -273,17 +240,19 @@ class Supervisor:
                 raise
             self._be_troubled(str(error))
         else:
-            await self._adopt(survey, self._place, group)
+            await self._adopt(survey, self._serving.place, group)
 
     async def _rescan(self, group: asyncio.TaskGroup) -> None:
         """Reads the node again, and serves what it has now."""
         try:
             survey = await self._read_node(self._config)
         except HardwareError as error:
-            goes_on = "the node cannot be read, and what was found before goes on: " if self._roster.served else ""
-            self._be_troubled(f"{goes_on}{error}")
+            self._be_troubled(self._going_on("the node cannot be read", error))
+        except Exception as error:
+            log.exception("reading the node failed")
+            self._be_troubled(self._going_on("reading the node failed", repr(error)))
         else:
-            await self._adopt(survey, self._place, group)
+            await self._adopt(survey, self._serving.place, group)
 
     async def _reload(self, group: asyncio.TaskGroup) -> None:
         """Goes over to a new configuration and reading, or stays with the old configuration and reads the node."""
@@ -291,8 +260,8 @@ class Supervisor:
             log.info("reloading")
         try:
             loaded = await self._load()
-            place = self._checked_place(loaded.config)
-            survey = await self._read_node(loaded.config) if self._roster.served else None
+            place = self._serving.checked_place(loaded.config)
+            survey = await self._read_node(loaded.config) if self._serving.roster.served else None
             if survey is not None:
                 survey.accepted()
         except GpustowError as error:
@@ -301,14 +270,15 @@ class Supervisor:
             self._be_refused(f"the reload failed, and what ran before goes on: {error!r}", error)
         else:
             self._refused = None
+            self._observer.reloaded(None)
             self._config = loaded.config
             _tell(loaded)
-            self._watch_file(loaded)
-            self._fleet.forget_ended()
+            self._lookout.follow(loaded)
+            self._serving.fleet.forget_ended()
             if survey is not None:
                 await self._adopt(survey, place, group)
                 return
-            self._go_to(place)
+            self._serving.go_to(place)
         await self._rescan(group)
 
     def _be_refused(self, reason: str, fault: Exception | None = None) -> None:
@@ -316,11 +286,12 @@ class Supervisor:
         if reason != self._refused:
             log.error("%s", reason, exc_info=fault)
         self._refused = reason
+        self._observer.reloaded(reason)
 
     async def _adopt(self, survey: Survey, place: KubeletPlace, group: asyncio.TaskGroup) -> None:
         """Serves at `place` what a survey found."""
         known, self._survey = self._survey, survey
-        self._roster.see(survey.node)
+        self._serving.roster.see(survey.node)
         try:
             offer = survey.accepted()
             trouble = None
@@ -328,27 +299,31 @@ class Supervisor:
             offer = Offer((), survey.node.notes)
             trouble = str(error)
         except GpustowError as error:
-            goes_on = "the node has changed, and what was found before goes on: " if self._roster.served else ""
-            self._be_troubled(f"{goes_on}{error}")
+            self._be_troubled(self._going_on("the node has changed", error))
             self._health.follow(survey, group)
             return
         if survey is not known:
             self._tell_new(offer)
-            self._roster.take(offer)
+            self._serving.roster.take(offer)
         self._be_troubled(trouble)
-        await self._apply(place, group)
+        await self._serving.apply(place, group)
         if survey.files is not None:
             self._specs.serving(survey.files)
         self._health.follow(survey, group)
 
+    def _going_on(self, what: str, reason: object) -> str:
+        """What is said of a failure after which what is served stays; if nothing is served, the reason alone."""
+        return f"{what}, and what was found before goes on: {reason}" if self._serving.roster.served else str(reason)
+
     def _be_troubled(self, trouble: str | None) -> None:
         """Not all is served that should be, for this reason; or all is, if there is none. Logs what is new."""
         if trouble is not None and trouble != self._trouble:
-            again = "" if self._roster.served else f"\n  Looking again every {self._timing.look_again:g} s."
+            again = "" if self._serving.roster.served else f"\n  Looking again every {self._timing.look_again:g} s."
             log.warning("%s%s", trouble, again)
         elif trouble is None and self._trouble not in {None, _JUST_STARTED}:
             log.info("the node can be read, and what it has is served")
         self._trouble = trouble
+        self._observer.surveyed(trouble)
 
     def _tell_new(self, offer: Offer) -> None:
         """Logs what was not told with the survey before."""
@@ -361,26 +336,8 @@ class Supervisor:
 
     async def read_usage(self) -> None:
         """Reads from kubelet what is in use, now; the daemon does so by itself in quiet moments."""
-        await self._usage.read(self._list_held)
+        await self._serving.usage.read(self._serving.list_held)
         self._news.set()
-
-    async def _list_held(self) -> tuple[HeldDevice, ...]:
-        """Which container holds which device, from the kubelet that we register with."""
-        if self._place.socket is None:
-            raise PodResourcesError("nowhere", "there is no kubelet to register with")
-        return await PodResources(pod_resources_socket(self._place.socket)).held()
-
-    async def _apply(self, place: KubeletPlace, group: asyncio.TaskGroup) -> None:
-        """Has the plugins serve at `place` what the roster says."""
-        moved = place != self._place
-        if moved:
-            self._roster.forget()
-        self._usage.serve(served.resource for served in self._roster.served.values())
-        ending = [name for name in self._fleet.names if moved or name not in self._roster.served]
-        await self._fleet.end(ending, self._place)
-        if moved:
-            self._go_to(place)
-        self._fleet.serve(self._roster.served.values(), place, group)
 
 
 def _tell(loaded: LoadedConfig) -> None:
