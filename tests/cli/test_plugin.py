@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+import psutil
+
 from gpustow.simulation.kubelet import Container, EmbeddedKubelet, Pod
 from tests.cli.commands import BIN, environment, no_driver
 
@@ -105,6 +107,22 @@ async def test_another_content_of_the_file_is_a_reload_without_a_signal(tmp_path
         (tmp_path / "next").rename(config)
         await running.has(12)
         assert len(running.kubelet.registrations) == 1
+        assert await running.stop() == 0
+
+
+async def test_signals_from_the_moment_that_it_can_be_found_do_not_disturb_its_start_case_c15(tmp_path: Path) -> None:
+    async with daemon(tmp_path, "--node-model=t4-4", program=("nvidia-device-plugin",)) as running:
+        process = psutil.Process(running.process.pid)
+        sent = 0
+        while not running.kubelet.allocatable():
+            if process.cmdline()[:1] == ["nvidia-device-plugin"]:
+                running.process.send_signal(signal.SIGHUP)
+                sent += 1
+            await asyncio.sleep(0.02)
+        await running.has(4)
+        assert len(running.kubelet.registrations) == 1
+        assert running.kubelet.allocatable() == {RESOURCE: 4}
+        assert sent > 3
         assert await running.stop() == 0
 
 

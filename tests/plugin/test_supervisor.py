@@ -1,6 +1,8 @@
+import ast
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gpustow import plugin
 from gpustow.config import Config, LoadedConfig
 from gpustow.errors import (
     ApiVersionRefused,
@@ -364,3 +367,37 @@ async def test_the_reader_is_made_for_the_configuration(tmp_path: Path) -> None:
     async with daemon.running() as supervisor:
         await until(lambda: supervisor.states)
     assert [config.kubelet_socket for config in made] == [str(tmp_path / "kubelet.sock")]
+
+
+@pytest.mark.parametrize("jump", [-1e9, 1e9])
+async def test_a_clock_that_jumps_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float) -> None:
+    daemon = Daemon(tmp_path, held=[])
+    now = time.time
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
+        await until(lambda: kubelet.live(GPU) and supervisor.not_ready is None)
+        reads, lists = daemon.reader.reads, daemon.lists
+        monkeypatch.setattr(time, "time", lambda: now() + jump)
+        await some_polls()
+        assert supervisor.not_ready is None
+        assert len(kubelet.requests) == 1
+        assert (daemon.reader.reads, daemon.lists) == (reads, lists)
+        supervisor.reload()
+        await until(lambda: daemon.reader.reads > reads)
+        monkeypatch.undo()
+        await some_polls()
+        assert supervisor.not_ready is None
+        assert len(kubelet.requests) == 1
+
+
+ROOMS = ("plugin", "health", "kubelet", "placement", "hardware")
+
+
+def test_whatever_waits_or_compares_times_uses_a_clock_that_only_goes_up() -> None:
+    house = Path(plugin.__file__).parent.parent
+    for path in (path for room in ROOMS for path in (house / room).rglob("*.py")):
+        used = {
+            f"{node.value.id}.{node.attr}"
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        }
+        assert not used & {"time.time", "time.time_ns", "datetime.now", "time.localtime", "time.gmtime"}, path
