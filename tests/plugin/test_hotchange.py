@@ -356,3 +356,21 @@ async def test_an_observer_is_told_of_reloads_and_surveys(tmp_path: Path) -> Non
     assert "the reload is refused" in str(refusal)
     assert daemon.recorder.surveys[:2] == [None, None]
     assert "no driver" in str(daemon.recorder.surveys[2])
+
+
+@pytest.mark.parametrize("spoil", [bad, broken, lambda daemon: setattr(daemon.reader, "answer", HardwareError("gone"))])
+async def test_what_has_failed_is_tried_again_even_without_rescans(
+    tmp_path: Path, spoil: Callable[[Daemon], None]
+) -> None:
+    daemon = Daemon(tmp_path, health=SELDOM)
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
+        await until(lambda: listed(kubelet))
+        spoil(daemon)
+        supervisor.reload()
+        await until(lambda: "goes on" in str(supervisor.not_ready))
+        daemon.config_error = None
+        daemon.reader.answer = node(gpu(0), gpu(1))
+        await until(lambda: supervisor.not_ready is None)
+        reads = daemon.reader.reads
+        await some_polls()
+        assert daemon.reader.reads == reads

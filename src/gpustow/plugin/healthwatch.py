@@ -12,6 +12,7 @@ Health is watched where devices are GPUs that NVML knows, so not on WSL and Tegr
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 
 from gpustow.config import Config
@@ -41,11 +42,13 @@ class HealthWatch:
         on_change: Callable[[Reasons], None],
         timing: MonitorTiming,
         *,
+        clock: Callable[[], float] = time.monotonic,
         observer: HealthObserver | None = None,
     ) -> None:
         self._make_source = make_source
         self._on_change = on_change
         self._timing = timing
+        self._clock = clock
         self._observer = observer
         self._monitor: HealthMonitor | None = None
         self._task: asyncio.Task[None] | None = None
@@ -85,7 +88,12 @@ class HealthWatch:
     def _begin(self, make_source: SourceMaker, config: Config, group: asyncio.TaskGroup) -> HealthMonitor | None:
         try:
             monitor = HealthMonitor(
-                make_source(config), config, self._changed, observer=self._observer, timing=self._timing
+                make_source(config),
+                config,
+                self._changed,
+                observer=self._observer,
+                clock=self._clock,
+                timing=self._timing,
             )
         except Exception as error:  # it is told, and tried again
             log.exception("the health monitor cannot start")

@@ -96,7 +96,7 @@ class Supervisor:
         usage = NodeUsage(self._timing, clock)
         surroundings = Surroundings(self._timing, random or SystemRandom(), clock, self._observer, usage, mps_trouble)
         self._serving = Serving(surroundings, default_directory)
-        self._health = HealthWatch(make_source, self.mark, self._timing.monitor, observer=health_observer)
+        self._health = HealthWatch(make_source, self.mark, self._timing.monitor, clock=clock, observer=health_observer)
         self._lookout = Lookout(traces)
         self._config = Config()
         self._survey: Survey | None = None
@@ -215,9 +215,9 @@ class Supervisor:
             self.rescan()
 
     def _is_due(self) -> bool:
-        """Whether the node is to be read again because time has passed."""
+        """Whether the node is to be read again because time has passed; what has failed is tried again sooner."""
         interval = self._config.health.rescan_interval
-        if not self._serving.roster.served:
+        if self._trouble is not None or self._refused is not None:
             interval = min(interval or self._timing.look_again, self._timing.look_again)
         return interval is not None and self._clock() - self._surveyed_at >= interval
 
