@@ -1,7 +1,8 @@
 """The daemon in this process, with a configuration and a node that a test can change."""
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable, Iterable
+import time
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,7 @@ class Daemon:
         health: HealthConfig | None = None,
         make_specs: SpecMaker = no_specs,
         make_source: SourceMaker | None = None,
+        clock: Callable[[], float] = time.monotonic,
         **flags: object,
     ) -> None:
         self.flags: dict[str, object] = {"kubelet_socket": str(directory / "kubelet.sock"), **flags}
@@ -55,6 +57,7 @@ class Daemon:
             default_directory=directory,
             timing=timing,
             random=random(),
+            clock=clock,
             observer=self.recorder,
         )
         if held is not None:

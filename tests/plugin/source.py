@@ -30,6 +30,7 @@ class FakeSource:
         self.events: SimpleQueue[HealthEvent] = SimpleQueue()
         self.watched: list[tuple[str, ...]] = []
         self.proofs: dict[str, RecoveryProof] = {}
+        self.asked: list[str] = []
         self.broken = False
         self.closed = threading.Event()
 
@@ -47,6 +48,7 @@ class FakeSource:
             return (BROKEN,) if self.broken else ()
 
     def proof(self, gpu_uuid: str) -> RecoveryProof:
+        self.asked.append(gpu_uuid)
         return self.proofs.get(gpu_uuid, WELL)
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """What the health monitor finds reaches kubelet, and lasts through rescans and reloads."""
 
 import asyncio
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -185,3 +186,15 @@ async def test_health_is_not_watched_where_devices_are_not_nvmls(tmp_path: Path)
         await until(lambda: kubelet.live(GPU) and supervisor.not_ready is None)
         await asyncio.sleep(10 * SHORT.poll)
         assert source.watched == []
+
+
+async def test_the_hold_of_an_unfit_gpu_is_counted_by_the_clock_of_the_daemon(tmp_path: Path) -> None:
+    source, now = FakeSource(), 0.0
+    held = replace(QUICK, recovery=RecoveryConfig(hold_time=3600.0))
+    daemon = Daemon(tmp_path, health=held, make_source=source.make, clock=lambda: now + time.monotonic())
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running():
+        await until(lambda: healthy(kubelet) == {"GPU-0", "GPU-1"} and source.watched)
+        source.events.put(xid(62, "GPU-1"))
+        await until(lambda: healthy(kubelet) == {"GPU-0"} and len(source.asked) > 1)
+        now = 7200.0
+        await until(lambda: healthy(kubelet) == {"GPU-0", "GPU-1"})
