@@ -17,6 +17,7 @@ from gpustow.hardware.node import Node, Platform
 from gpustow.hardware.nvml import DEADLINE, NvmlReader, Places
 from gpustow.hardware.nvml.deadline import DeadlineCaller
 from gpustow.hardware.nvml.library import Nvml, NvmlFailure
+from gpustow.hardware.nvml.observer import CallObserver
 from gpustow.hardware.platform import AUTO, is_integrated, load_error, not_found, resolve_platform
 from gpustow.hardware.tegra import TegraReader, is_tegra
 from gpustow.hardware.wsl import WslReader
@@ -26,7 +27,8 @@ class MachineReader:
     """A NodeReader for the machine that we run on.
 
     `strategy` is `auto`, `nvml` or `tegra`; `places` are where the driver and the host's files are; `deadline` is for
-    each call of the driver, in seconds; `load_error` says why a shared library cannot be loaded.
+    each call of the driver, in seconds; `load_error` says why a shared library cannot be loaded;
+    `calls` is told of each call.
     """
 
     def __init__(
@@ -37,15 +39,16 @@ class MachineReader:
         *,
         deadline: float = DEADLINE,
         load_error: Callable[[str], str] = load_error,
+        calls: CallObserver | None = None,
     ) -> None:
         places = places or Places()
         self._strategy = strategy
         self._driver_root = places.driver_root
         self._roots = tuple(dict.fromkeys((Path(places.driver_root or "/"), places.system_root)))
-        self._nvml = NvmlReader(name, places, deadline=deadline)
-        self._wsl = WslReader(name, places.driver_root, deadline=deadline)
+        self._nvml = NvmlReader(name, places, deadline=deadline, calls=calls)
+        self._wsl = WslReader(name, places.driver_root, deadline=deadline, calls=calls)
         self._tegra = TegraReader(name, next((root for root in self._roots if is_tegra(root)), places.system_root))
-        self._caller = DeadlineCaller(deadline)
+        self._caller = DeadlineCaller(deadline, calls)
         self._load_error = load_error
 
     def read(self) -> Node:

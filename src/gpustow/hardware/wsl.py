@@ -13,6 +13,7 @@ from gpustow.hardware.nvml.asking import GpuQuestions, LeftOut
 from gpustow.hardware.nvml.deadline import DeadlineCaller
 from gpustow.hardware.nvml.findings import Findings
 from gpustow.hardware.nvml.library import NOT_FOUND, NOT_SUPPORTED, Nvml
+from gpustow.hardware.nvml.observer import CallObserver
 from gpustow.hardware.nvml.reader import DEADLINE
 from gpustow.hardware.nvml.versions import cuda_version, driver_version
 
@@ -25,12 +26,17 @@ _QUIET: Collection[int] = frozenset({NOT_SUPPORTED, NOT_FOUND})
 
 
 class WslReader:
-    """A NodeReader for WSL. `name` is the node's, `driver_root` where the driver is mounted; `deadline` in seconds."""
+    """A NodeReader for WSL. `name` is the node's, `driver_root` where the driver is mounted; `deadline` in seconds.
 
-    def __init__(self, name: str, driver_root: str = "", *, deadline: float = DEADLINE) -> None:
+    `calls` is told of each call.
+    """
+
+    def __init__(
+        self, name: str, driver_root: str = "", *, deadline: float = DEADLINE, calls: CallObserver | None = None
+    ) -> None:
         self._name = name
         self._driver_root = driver_root
-        self._caller = DeadlineCaller(deadline)
+        self._caller = DeadlineCaller(deadline, calls)
         self._lock = threading.Lock()
 
     def read(self) -> Node:

@@ -26,6 +26,7 @@ from gpustow.hardware.nvml import DEADLINE
 from gpustow.hardware.nvml.deadline import DeadlineCaller
 from gpustow.hardware.nvml.events import DOUBLE_BIT_ECC, SINGLE_BIT_ECC, XID_CRITICAL, NvmlEvent
 from gpustow.hardware.nvml.library import GPU_IS_LOST, NOT_SUPPORTED, RESET_REQUIRED, Nvml, NvmlFailure
+from gpustow.hardware.nvml.observer import CallObserver
 from gpustow.hardware.nvml.watch import GpuWatch
 from gpustow.health.event import EventKind, HealthEvent, RecoveryAction, RecoveryProof
 from gpustow.health.xids import FALLEN_OFF_THE_BUS
@@ -52,7 +53,8 @@ _KINDS = {
 class NvmlSource:
     """A HealthSource for a machine with NVIDIA's driver. `driver_root` is where the driver is mounted.
 
-    `deadline` is for each call, in seconds; `clock` is monotonic, `sleep` waits where NVML does not.
+    `deadline` is for each call, in seconds; `clock` is monotonic, `sleep` waits where NVML does not;
+    `calls` is told of each call.
     """
 
     def __init__(
@@ -62,9 +64,10 @@ class NvmlSource:
         deadline: float = DEADLINE,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        calls: CallObserver | None = None,
     ) -> None:
         self._driver_root = driver_root
-        self._caller = DeadlineCaller(deadline)
+        self._caller = DeadlineCaller(deadline, calls)
         self._clock = clock
         self._sleep = sleep
         self._nvml: Nvml | None = None

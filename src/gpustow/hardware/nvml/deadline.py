@@ -12,6 +12,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from gpustow.hardware.nvml.observer import CallObserver, SilentCallObserver
+
 MOST_STUCK = 16
 """More calls than this that have not returned, and no further one is made."""
 
@@ -42,10 +44,14 @@ class _Job:
 
 
 class DeadlineCaller:
-    """Makes calls one at a time, each with `deadline` seconds. For one thread at a time."""
+    """Makes calls one at a time, each with `deadline` seconds. For one thread at a time.
 
-    def __init__(self, deadline: float) -> None:
+    `observer` is for whoever makes calls by name, to tell about them.
+    """
+
+    def __init__(self, deadline: float, observer: CallObserver | None = None) -> None:
         self.deadline = deadline
+        self.observer = observer or SilentCallObserver()
         self._jobs: SimpleQueue[_Job | None] | None = None
         self._stuck: list[_Job] = []
 

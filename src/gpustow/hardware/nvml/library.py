@@ -9,6 +9,7 @@ Limits: the bindings hold one library per process, the first that was loaded; a 
 
 import ctypes
 import threading
+import time
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 from gpustow.errors import HardwareError
 from gpustow.hardware.nvml.deadline import DeadlineCaller, Hang
+from gpustow.hardware.nvml.observer import CallResult
 
 LIBRARY = "libnvidia-ml.so.1"
 
@@ -113,19 +115,30 @@ class Nvml:
     def call(self, name: str, *arguments: Any, about: str = "", waits: float = 0.0) -> Any:
         """What the function of the bindings returns; `about` is what it is asked about, such as `GPU 2`.
 
-        A function that is there to wait has the seconds that it `waits` beside the deadline.
+        A function that is there to wait has the seconds that it `waits` beside the deadline; that nothing came is no
+        failure for the observer.
 
         Raises:
             NvmlFailure: it failed, or did not return in time.
         """
+        start = time.perf_counter()
+        result = CallResult.FAILED
         try:
-            return self._caller.call(getattr(self.bindings, name), *arguments, about=about, waits=waits)
+            answer = self._caller.call(getattr(self.bindings, name), *arguments, about=about, waits=waits)
+            result = CallResult.OK
         except Hang as hang:
+            result = CallResult.HUNG
             raise NvmlFailure(name, None, str(hang)) from None
         except self.bindings.NVMLError as error:
+            if waits and error.value == TIMEOUT:
+                result = CallResult.OK
             raise NvmlFailure(name, error.value, str(error)) from error
         except UnicodeDecodeError as error:
             raise NvmlFailure(name, UNKNOWN, "the answer is not text") from error
+        else:
+            return answer
+        finally:
+            self._caller.observer.called(name, time.perf_counter() - start, result)
 
     def need(self, name: str, *arguments: Any) -> Any:
         """As `call`, for what nothing can be read without. Raises HardwareError."""

@@ -20,6 +20,7 @@ from gpustow.hardware.nvml.findings import Findings
 from gpustow.hardware.nvml.gpus import read_gpu
 from gpustow.hardware.nvml.library import Nvml
 from gpustow.hardware.nvml.linkwalk import LinkWalk, Opened
+from gpustow.hardware.nvml.observer import CallObserver
 from gpustow.hardware.nvml.versions import cuda_version, driver_version
 from gpustow.hardware.systemfiles import MigMinors, mig_minors
 
@@ -36,12 +37,22 @@ class Places:
 
 
 class NvmlReader:
-    """A NodeReader for machines with NVIDIA's driver. `name` is the node's; `deadline` is for each call, in seconds."""
+    """A NodeReader for machines with NVIDIA's driver. `name` is the node's; `deadline` is for each call, in seconds.
 
-    def __init__(self, name: str, places: Places | None = None, *, deadline: float = DEADLINE) -> None:
+    `calls` is told of each.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        places: Places | None = None,
+        *,
+        deadline: float = DEADLINE,
+        calls: CallObserver | None = None,
+    ) -> None:
         self._name = name
         self._places = places or Places()
-        self._caller = DeadlineCaller(deadline)
+        self._caller = DeadlineCaller(deadline, calls)
         self._lock = threading.Lock()
         self._links: tuple[tuple[tuple[int, str], ...], Links] | None = None
 
