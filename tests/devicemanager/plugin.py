@@ -168,7 +168,10 @@ class Plugin:
         return ready and have == want
 
     def _healthy(self, resource: Resource) -> int:
-        return len(resource.devices) - len(self._sick.get(resource.name, ()))
+        return sum(self._reason(device.uuid) is None for device in resource.devices)
+
+    def _reason(self, uuid: str) -> str | None:
+        return "it is sick" if any(uuid in sick for sick in self._sick.values()) else None
 
     async def reload(self, **flags: object) -> None:
         """Reloads with other flags, or another node, and waits until kubelet knows."""
@@ -179,9 +182,9 @@ class Plugin:
         await self.settled()
 
     async def set_sick(self, ids: Collection[str], resource: str = GPU) -> None:
-        """These devices of a resource, and no others of it, are sick from now on."""
-        self._sick[resource] = {*ids}
-        self.supervisor.mark({self.resources[resource].by_id[id_].uuid: "it is sick" for id_ in ids}.get)
+        """The GPUs or MIG devices behind these, and no others of the resource, are sick, with all of their replicas."""
+        self._sick[resource] = {self.resources[resource].by_id[id_].uuid for id_ in ids}
+        self.supervisor.mark(self._reason)
         await self.settled()
 
 

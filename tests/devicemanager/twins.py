@@ -120,7 +120,7 @@ class Twins:
                 end(scene, name)
 
     async def change_health(self) -> None:
-        """Some devices of one resource are sick from now on, or all are well."""
+        """What is behind some devices of one resource is sick from now on, or all are well."""
         resource = self.random.choice(sorted(self.real.plugin.resources))
         ids = self.real.plugin.ids(resource)
         self.sick = tuple(self.random.sample(ids, self.random.choice((0, 0, 1, len(ids) // 4))))
