@@ -91,6 +91,20 @@ async def test_old_names_go_when_kubelet_has_listed_after_the_new_ones_took_over
     assert kept.asked == [], "nothing is left to remove"
 
 
+async def test_a_gpu_that_is_left_out_keeps_its_name_while_a_container_has_it_and_leaves_all_at_once(
+    tmp_path: Path,
+) -> None:
+    kept = Kept(tmp_path)
+    kept.keeper.serving(kept.publish(TWO))
+    kept.keeper.serving(kept.publish(TWO, exclude_gpus=("GPU-1",)))
+    assert await kept.tidy("GPU-1") == ours("gpu=GPU-0", "gpu=GPU-1", "gpu=all")
+    (text,) = texts(tmp_path)
+    spec = parse_spec(text)
+    nodes = {device.name: [each.path for each in device.edits.device_nodes] for device in spec.devices}
+    assert nodes == {"GPU-0": ["/dev/nvidia0"], "GPU-1": ["/dev/nvidia1"], "all": ["/dev/nvidia0"]}
+    assert await kept.tidy("GPU-0") == ours("gpu=GPU-0", "gpu=all")
+
+
 async def test_what_is_served_no_more_when_something_else_has_been_published_is_not_tidied(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     files = kept.publish(TWO)

@@ -1,5 +1,6 @@
 """Names that CDI allows, and ours."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -21,7 +22,8 @@ UUID, INDEX = DeviceIdStrategy.UUID, DeviceIdStrategy.INDEX
 
 
 def device(uuid: str, index: str = "0", replica: int | None = None) -> Device:
-    return Device(uuid if replica is None else f"{uuid}::{replica}", uuid, 0, index, Fraction(1), (), replica=replica)
+    id_ = uuid if replica is None else f"{uuid}::{replica}"
+    return Device(id_, uuid, 0, index, Fraction(1), ("/dev/nvidia0",), replica=replica)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,7 @@ def device(uuid: str, index: str = "0", replica: int | None = None) -> Device:
         (device("MIG-1", "3:1"), "MIG-1", "3:1"),
         (device("GPU-1", "3", replica=7), "GPU-1", "3"),
         (device("all", "all"), "all", "all"),
-        (device("tegra", "0"), "all", "all"),
+        (replace(device("tegra", "0"), paths=()), "all", "all"),
     ],
 )
 def test_a_device_is_named_by_uuid_or_index_and_a_replica_as_what_it_is_of(
@@ -45,6 +47,12 @@ def test_a_mig_device_of_an_old_driver_has_a_name_by_index_alone() -> None:
     assert device_name(made, INDEX) == "0:1"
     with pytest.raises(CdiSpecError, match=r"'MIG-GPU-1/7/0' cannot be the name of a device\n.*--device-id-strategy"):
         device_name(made, UUID)
+
+
+@pytest.mark.parametrize("strategy", DeviceIdStrategy)
+def test_a_device_without_nodes_has_no_name(strategy: DeviceIdStrategy) -> None:
+    with pytest.raises(CdiSpecError, match=r"GPU-1 has no device nodes"):
+        device_name(replace(device("GPU-1"), paths=()), strategy)
 
 
 def test_a_qualified_name_is_of_our_vendor_as_in_v0_20_0() -> None:

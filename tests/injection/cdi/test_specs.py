@@ -12,8 +12,9 @@ from gpustow.errors import HardwareError
 from gpustow.hardware.node import Node, Platform
 from gpustow.hardware.nodemodel import load_node_model, shipped_models
 from gpustow.injection.cdi.generator import DriverRoot
+from gpustow.injection.cdi.gpuclass import device_names
 from gpustow.injection.cdi.specification import CdiDevice, CdiEdits, CdiSpec, parse_spec
-from gpustow.injection.cdi.specs import CdiSpecs, cdi_specs, device_names
+from gpustow.injection.cdi.specs import CdiSpecs, cdi_specs
 from gpustow.injection.cdi.toolkit import Toolkit
 from gpustow.injection.hostdevices import HostDevices, simulated_host_devices
 from tests.injection.cdi.samples import node_edits
@@ -104,6 +105,25 @@ def test_a_mig_device_of_an_old_driver_costs_only_itself(id_strategy: DeviceIdSt
         assert old.uuid in left_out[0]
         assert len(made.specs[0].devices) == 20
         assert old.uuid not in device_names(node, config)
+
+
+def test_a_gpu_that_the_configuration_leaves_out_is_no_device_and_not_in_all(tmp_path: Path) -> None:
+    node = model("t4-4")
+    config = Config(exclude_gpus=("1",), device_id_strategy=DeviceIdStrategy.INDEX)
+    listed = tuple(CdiDevice(str(gpu.index), node_edits(*gpu.device_paths)) for gpu in node.gpus)
+    made = CdiSpec("nvidia.com/gpu", (*listed, CdiDevice("all", node_edits("/dev/nvidia1"))))
+    for specs in (simulated(node, config), by_toolkit(node, config, tmp_path, made)):
+        (spec,) = specs.specs
+        assert names(spec) == ["0", "2", "3", "all"]
+        assert "/dev/nvidia1" not in spec.to_json()
+
+
+def test_a_device_without_nodes_costs_only_itself() -> None:
+    node = model("t4-4")
+    node = replace(node, gpus=(replace(node.gpus[0], device_paths=()), *node.gpus[1:]))
+    made = simulated(node, Config(device_id_strategy=DeviceIdStrategy.INDEX))
+    assert names(made.specs[0]) == ["1", "2", "3", "all"]
+    assert f"{node.gpus[0].uuid} has no device nodes" in made.notes[0]
 
 
 def test_a_board_without_lists_is_an_error_that_says_what_was_not_found(tmp_path: Path) -> None:

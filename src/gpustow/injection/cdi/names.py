@@ -52,11 +52,17 @@ def qualified(class_: str, name: str) -> str:
 def device_name(device: Device, strategy: DeviceIdStrategy) -> str:
     """The name in class `gpu` of the GPU or MIG device behind `device`, a replica or not.
 
-    Raises CdiSpecError if the device has no name that CDI allows: the UUIDs that drivers before 470 gave to MIG
-    devices have slashes.
+    Raises CdiSpecError if it has none: CDI allows neither slashes in a name, which the UUIDs have that drivers before
+    470 gave to MIG devices, nor a device without anything in it.
     """
     if device.uuid in {WSL_DEVICE, TEGRA_DEVICE}:
         return ALL
+    if not device.paths:
+        raise CdiSpecError(
+            kind(GPU_CLASS),
+            [Problem("", f"{device.uuid} has no device nodes")],
+            advice="Look for its nodes below /dev, which nvidia-smi and nvidia-modprobe make.",
+        )
     return checked_name(device.index if strategy is DeviceIdStrategy.INDEX else device.uuid)
 
 

@@ -1,28 +1,24 @@
 """All specifications of a node: class `gpu`, and the other classes that it has devices of.
 
-Class `gpu` has a device for every name that Allocate can answer with, and more: each GPU that is not in MIG mode and
-each MIG device whatever the MIG strategy serves, and `all`, which stands for all of them and is what monitoring asks
-for (k8s-device-plugin#1203). The NVIDIA Container Toolkit makes it where it is installed and gives every name that is
+Class `gpu` has the devices of `gpuclass`, and `all`, which stands for all of them and is what monitoring asks for
+(k8s-device-plugin#1203). The NVIDIA Container Toolkit makes it where it is installed and gives every name that is
 needed; else our own generator does, and says so.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gpustow.config import Config, MigStrategy
-from gpustow.errors import CdiSpecError, HardwareError
-from gpustow.hardware.node import Node, Platform
+from gpustow.config import Config
+from gpustow.errors import HardwareError
+from gpustow.hardware.node import Node
 from gpustow.injection.cdi.edits import CdiEdits
 from gpustow.injection.cdi.generator import DriverRoot, generate, generate_other_classes
 from gpustow.injection.cdi.generator.generated import VOID
-from gpustow.injection.cdi.names import ALL, device_name
+from gpustow.injection.cdi.gpuclass import device_names, gpu_class
 from gpustow.injection.cdi.simplify import simplified, with_all
 from gpustow.injection.cdi.specification import CdiSpec
 from gpustow.injection.cdi.toolkit import Toolkit, ToolkitFailed
 from gpustow.injection.hostdevices import HostDevices
-from gpustow.resources.device import Device
-from gpustow.resources.gpu import gpu_device
-from gpustow.resources.mig import mig_devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +43,8 @@ def cdi_specs(
     specs = tuple(simplified(each) for each in (with_all(spec), *(other.spec for other in others)))
     for each in specs:
         each.check()
-    told = (*_nameless(node, config), *notes, *(sentence for other in others for sentence in other.left_out))
+    told = (*gpu_class(node, config).nameless, *notes, *(sentence for other in others for sentence in other.left_out))
     return CdiSpecs(specs, tuple(dict.fromkeys(told)))
-
-
-def device_names(node: Node, config: Config) -> tuple[str, ...]:
-    """The names in class `gpu` that Allocate can answer with; devices whose name CDI does not allow have none."""
-    if node.platform is not Platform.NVML:
-        return (ALL,)
-    named = (_name(device, config) for device in _devices(node, config))
-    return tuple(name for name in named if isinstance(name, str))
 
 
 def _gpu_spec(
@@ -84,25 +72,3 @@ def _void(edits: CdiEdits) -> CdiEdits:
     name, _, _ = VOID.partition("=")
     env = tuple(text for text in edits.env if text.partition("=")[0] != name)
     return replace(edits, env=(*env, VOID))
-
-
-def _devices(node: Node, config: Config) -> Iterator[Device]:
-    for gpu in node.gpus:
-        if not gpu.mig_enabled or config.mig_strategy is MigStrategy.NONE:
-            yield gpu_device(gpu)
-        yield from mig_devices(gpu)
-
-
-def _name(device: Device, config: Config) -> str | CdiSpecError:
-    try:
-        return device_name(device, config.device_id_strategy)
-    except CdiSpecError as error:
-        return error
-
-
-def _nameless(node: Node, config: Config) -> Iterator[str]:
-    """A sentence for each device that has no name; Allocate refuses it."""
-    if node.platform is Platform.NVML:
-        for device in _devices(node, config):
-            if isinstance(error := _name(device, config), CdiSpecError):
-                yield f"device {device.index} is left out: {error}"

@@ -80,13 +80,16 @@ class Toolkit:
         return cls(Path(program), driver, devices, {key: environ[key] for key in _PASSED_ON if key in environ})
 
     def generate(self, config: Config, platform: Platform, names: Collection[str]) -> CdiSpec:
-        """The specification, with a device for each of `names`. Raises ToolkitFailed."""
+        """The specification, with a device for each of `names` and no others, but for those that `all` is made of.
+
+        Raises ToolkitFailed.
+        """
         result = self._run(self._words(config, platform), list(self._optional(config)))
         try:
             spec = parse_spec(result, str(self.program))
         except CdiSpecError as error:
             raise ToolkitFailed(str(error)) from error
-        spec = with_all(spec) if ALL in names else _without_all(spec)
+        spec = with_all(spec) if ALL in names else _only(spec, names)
         missing = sorted(set(names) - {device.name for device in spec.devices})
         if missing:
             raise ToolkitFailed(f"it leaves out {', '.join(missing)}")
@@ -154,9 +157,9 @@ class Toolkit:
         )
 
 
-def _without_all(spec: CdiSpec) -> CdiSpec:
-    """Without what is made anew from the other devices."""
-    return replace(spec, devices=tuple(device for device in spec.devices if device.name != ALL))
+def _only(spec: CdiSpec, names: Collection[str]) -> CdiSpec:
+    """Without GPUs that are left out by the configuration, which the toolkit cannot know, and its own `all` of them."""
+    return replace(spec, devices=tuple(device for device in spec.devices if device.name in names))
 
 
 def _put_right(edits: CdiEdits, config: Config, host: HostPaths) -> CdiEdits:

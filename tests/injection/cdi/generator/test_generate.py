@@ -154,17 +154,6 @@ def test_a_mig_device_draws_where_its_profile_allows_it(tmp_path: Path, attribut
     assert bool(device.edits.hooks) is draws
 
 
-def test_a_device_that_cannot_be_given_costs_only_that_device(tmp_path: Path) -> None:
-    old = gpu(0, GPU_0, mig=(mig_device(f"MIG-{GPU_0}/2/0", parent=0),))
-    without = replace(gpu(2, "GPU-2"), device_paths=())
-    config = Config(mig_strategy=MigStrategy.MIXED)
-    generated = generate(node(old, gpu(1, GPU_1), without), config, _example(Tree(tmp_path)).root(), _HOST)
-    assert [device.name for device in generated.spec.devices] == [GPU_1]
-    told = [sentence for sentence in generated.left_out if sentence.startswith("device ")]
-    assert f"'MIG-{GPU_0}/2/0' cannot be the name of a device" in told[0]
-    assert told[1] == "device 2 is left out: it has no device nodes"
-
-
 @pytest.mark.parametrize(
     ("model", "coherent"),
     [("NVIDIA GH200 480GB", "true"), ("NVIDIA GB200", "true"), ("NVIDIA B200", "false"), ("NVIDIA H200", "false")],

@@ -1,9 +1,6 @@
 """The parts of the specification of an ordinary node: its GPUs and MIG devices, and what all of them need.
 
-Every GPU is there by the name that Allocate answers with, also one that the configuration excludes: kubelet may hold an
-older answer that names it. A GPU in MIG mode is no device of its own, unless the MIG strategy serves it as if it were
-whole. MIG devices are there whatever the strategy. A MIG device whose capabilities the kernel does not list has been
-left out by the reader already, which says so.
+Which devices there are, and their names, is a matter of class `gpu` (`gpuclass`).
 
 Which GPUs share coherent memory with the processor, the annotation that a feature flag asks for, is told by their
 model: those on one module with a Grace processor do. (The toolkit asks NVML for the addressing mode.)
@@ -12,24 +9,20 @@ Drawing with a MIG device takes a profile that allows it (`+gfx`); only such a d
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from posixpath import basename, dirname
 
-from gpustow.config import MigStrategy
-from gpustow.errors import CdiSpecError
 from gpustow.hardware.node import Gpu, Node
 from gpustow.injection.cdi.edits import CdiEdits
 from gpustow.injection.cdi.generator.generated import Parts
 from gpustow.injection.cdi.generator.libraries import DriverLibraries, find_libraries
 from gpustow.injection.cdi.generator.sources import Sources
 from gpustow.injection.cdi.generator.symlinks import driver_links, graphics_links
-from gpustow.injection.cdi.names import device_name
+from gpustow.injection.cdi.gpuclass import gpu_class
 from gpustow.injection.cdi.specification import CdiDevice
 from gpustow.injection.hostdevices import HostDevices
 from gpustow.resources.device import Device
-from gpustow.resources.gpu import gpu_device
-from gpustow.resources.mig import mig_devices
 
 COHERENT = "gpu.nvidia.com/coherent"
 _COHERENT_MODEL = re.compile(r"\bG[HB]\d+")
@@ -41,30 +34,16 @@ _DRAWS = "gfx"
 
 def nvml_parts(node: Node, host: HostDevices, sources: Sources) -> Parts:
     """The devices and common edits of a node with NVIDIA's ordinary driver."""
-    devices = [each for gpu in node.gpus for device in _served(gpu, sources) for each in _named(gpu, device, sources)]
-    return Parts(tuple(devices), _common(node, host, sources))
+    listed = gpu_class(node, sources.config).devices.items()
+    devices = tuple(_device(name, gpu, device, sources) for name, (gpu, device) in listed)
+    return Parts(devices, _common(node, host, sources))
 
 
-def _served(gpu: Gpu, sources: Sources) -> Iterator[Device]:
-    if not gpu.mig_enabled or sources.config.mig_strategy is MigStrategy.NONE:
-        yield gpu_device(gpu)
-    yield from mig_devices(gpu)
-
-
-def _named(gpu: Gpu, device: Device, sources: Sources) -> Iterator[CdiDevice]:
-    """The device under its name, if it has one and there is something to give for it."""
-    try:
-        name = device_name(device, sources.config.device_id_strategy)
-    except CdiSpecError as error:
-        sources.findings.tell(f"device {device.index} is left out: {error}")
-        return
-    if not device.paths:
-        sources.findings.tell(f"device {device.index} is left out: it has no device nodes")
-        return
+def _device(name: str, gpu: Gpu, device: Device, sources: Sources) -> CdiDevice:
     annotations = {}
     if sources.features.coherent_annotations and device.mig is None:
         annotations[COHERENT] = str(_COHERENT_MODEL.search(gpu.model) is not None).lower()
-    yield CdiDevice(name, _device_edits(gpu, device, sources), annotations)
+    return CdiDevice(name, _device_edits(gpu, device, sources), annotations)
 
 
 def _device_edits(gpu: Gpu, device: Device, sources: Sources) -> CdiEdits:
