@@ -264,6 +264,7 @@ ROWS = (
     Row("cdi-feature-flags", "a, b", "", ("a", "b")),
     Row("cdi-disable-hooks", "all", "", ("all",)),
     Row("cdi-directory", "/etc/cdi", "/etc/cdi", "/etc/cdi"),
+    Row("metrics-address", ":9402", "':9402'", ":9402"),
     Row("strict-config", "true", "", True),
     Row("select-gpus", "0,GPU-1", "[0, GPU-1]", ("0", "GPU-1")),
     Row("exclude-gpus", "*T4", "'*T4'", ("*T4",)),

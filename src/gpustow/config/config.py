@@ -17,7 +17,8 @@ class Config:
     """What the operator asked for, defaults filled in: a field for each setting of the table, by the flag's name.
 
     `device_list_strategies` are in the order given, each once. `kubelet_socket` is empty if nobody is to be
-    registered with, `config_file` if there is none. `dev_root` is the driver root where nothing else is said.
+    registered with, `config_file` if there is none, `metrics_address` if nothing is to listen. `dev_root` is the driver
+    root where nothing else is said.
     `visible_devices` are what NVIDIA_VISIBLE_DEVICES names in our own environment; empty where it names none.
     At most one of `time_slicing` and `mps` is there. `xid_switches` are the XIDs that our own environment names.
     """
@@ -48,6 +49,7 @@ class Config:
     cdi_feature_flags: tuple[str, ...] = ()
     cdi_disable_hooks: tuple[str, ...] = ()
     cdi_directory: str = "/var/run/cdi"
+    metrics_address: str = ""
     visible_devices: tuple[str, ...] = ()
     gpu_patterns: tuple[ResourcePattern, ...] = ()
     mig_patterns: tuple[ResourcePattern, ...] = ()

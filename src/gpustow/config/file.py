@@ -20,7 +20,7 @@ from gpustow.errors import ConfigError, Problem
 
 VERSION = "v1"
 
-_SECTIONS = ("flags", "flags.plugin", "flags.gfd", "imex", "gpus", "cdi")
+_SECTIONS = ("flags", "flags.plugin", "flags.gfd", "imex", "gpus", "cdi", "telemetry")
 """The sections that hold settings, each after the one that it is in."""
 
 

@@ -70,6 +70,8 @@ def _setting(setting: Setting) -> dict[str, Any]:
     if setting.kind is Kind.TEXTS:
         item = {"enum": list(setting.allowed)} if setting.allowed else {"type": ["string", "integer"]}
         return about | {"oneOf": [item, {"type": "array", "items": item, "minItems": setting.least}]}
+    if setting.pattern:
+        return about | {"type": "string", "pattern": f"^{setting.pattern}$"}
     return about | ({"enum": list(setting.allowed)} if setting.allowed else _TYPES[setting.kind])
 
 

@@ -1,5 +1,6 @@
 """What a setting is: its names in each place where it can be given, its kind, its default, and what it may be."""
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -34,8 +35,9 @@ class Setting:
 
     `key` is the path in the file, empty if the file cannot set it. `former` names are taken with a notice. `field` is
     its name in `Config`, where that is not the flag's. `allowed` are the words that can be chosen (each item's, for a
-    list), `whole` the values that it may have as a whole, `least` how many items a list needs; where they are empty
-    anything may be. `refusal` is what v0.20.0 says of something else.
+    list), `whole` the values that it may have as a whole, `least` how many items a list needs, `pattern` the regular
+    expression that a text matches as a whole; where they are empty anything may be. `refusal` is what v0.20.0 says of
+    something else.
     """
 
     flag: str
@@ -50,6 +52,7 @@ class Setting:
     allowed: tuple[str, ...] = ()
     whole: tuple[Value, ...] = ()
     least: int = 0
+    pattern: str = ""
     refusal: str = "invalid value"
 
     @property
@@ -70,6 +73,8 @@ class Setting:
                 raise ValueError(f"{self.refusal}: {item} (choose from {', '.join(self.allowed)})")
         if self.whole and value not in self.whole:
             raise ValueError(f"{self.refusal} [{' '.join(str(item) for item in items)}]")
+        if self.pattern and not re.fullmatch(self.pattern, str(value)):
+            raise ValueError(f"{self.refusal}: {value!r}")
         if len(items) < self.least:
             raise ValueError(f"{self.refusal}: there is none (choose from {', '.join(self.allowed)})")
 

@@ -6,6 +6,7 @@ the page on configuration and the file's JSON schema show it.
 
 from enum import Enum
 
+from gpustow.config.address import ADDRESS_PATTERN
 from gpustow.config.duration import parse_duration
 from gpustow.config.setting import FormerNames, Kind, Setting
 from gpustow.config.strategies import (
@@ -245,6 +246,17 @@ SETTINGS: tuple[Setting, ...] = (
         "Where CDI specifications are written: a directory of the host's that its container runtime reads.",
         key="cdi.directory",
         envs=("GPUSTOW_CDI_DIRECTORY",),
+    ),
+    Setting(
+        "metrics-address",
+        Kind.TEXT,
+        "",
+        "Where metrics, probes and the status of the node are told over HTTP: HOST:PORT, or :PORT on all addresses. "
+        "Empty: nothing listens.",
+        key="telemetry.address",
+        envs=("GPUSTOW_METRICS_ADDRESS",),
+        pattern=ADDRESS_PATTERN,
+        refusal="not HOST:PORT or :PORT, such as :9402, 127.0.0.1:9402 or [::1]:9402",
     ),
 )
 """In the order of the help: what most operators set comes first."""

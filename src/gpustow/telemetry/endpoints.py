@@ -1,0 +1,60 @@
+"""What each path answers.
+
+Liveness is about this process alone: that an answer comes at all is the proof. Readiness is what the daemon says of
+itself, check by check, in the form that kube-apiserver has for it.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+
+from gpustow.telemetry.exposition import Exposition
+from gpustow.telemetry.facts import Check, StatusSource
+from gpustow.telemetry.http.message import Request, Response
+from gpustow.telemetry.nodestatus import NodeStatus
+from gpustow.telemetry.plainjson import plain
+
+_METHODS = ("GET", "HEAD")
+_ALIVE = Check("process")
+
+
+class Endpoints:
+    """Answers requests. `status` makes the status of the node."""
+
+    def __init__(self, source: StatusSource, exposition: Exposition, status: Callable[[], NodeStatus]) -> None:
+        self._source = source
+        self._exposition = exposition
+        self._status = status
+        self._paths: Mapping[str, Callable[[Request], Response]] = {
+            "/metrics": self._metrics,
+            "/livez": lambda request: _probe("livez", [_ALIVE], request),
+            "/readyz": lambda request: _probe("readyz", self._source.facts().checks, request),
+            "/api/v1/node": self._node,
+        }
+
+    def answer(self, request: Request) -> Response:
+        """The response to a request."""
+        respond = self._paths.get(request.path)
+        if respond is None:
+            return Response.text(404, f"not found; there are {', '.join(self._paths)}")
+        if request.method not in _METHODS:
+            return Response.text(405, "only GET and HEAD", {"Allow": ", ".join(_METHODS)})
+        return respond(request)
+
+    def _metrics(self, request: Request) -> Response:
+        body, content_type = self._exposition.render(request.headers.get("accept", ""))
+        return Response(200, body, content_type)
+
+    def _node(self, _request: Request) -> Response:
+        text = json.dumps(plain(self._status()), separators=(",", ":"))
+        return Response(200, text.encode(), "application/json")
+
+
+def _probe(name: str, checks: Iterable[Check], request: Request) -> Response:
+    checks = tuple(checks)
+    passed = all(check.passed for check in checks)
+    if passed and not request.asks("verbose"):
+        return Response.text(200, "ok")
+    lines = [f"[+]{check.name} ok" if check.passed else f"[-]{check.name} failed: {check.reason}" for check in checks]
+    return Response.text(
+        200 if passed else 503, "\n".join([*lines, f"{name} check {'passed' if passed else 'failed'}"])
+    )
