@@ -91,7 +91,7 @@ class Supervisor:
         self._timing = timing or Timing()
         self._clock = clock
         self._specs = SpecKeeper(make_specs, clock)
-        self._surveyor = Surveyor(make_reader, read_host, self._specs, self._timing.reading)
+        self._surveyor = Surveyor(make_reader, read_host, self._specs, self._timing.reading, self.rescan)
         self._observer = GuardedObserver(observer if observer is not None else SilentObserver())
         usage = NodeUsage(self._timing, clock)
         surroundings = Surroundings(self._timing, random or SystemRandom(), clock, self._observer, usage, mps_trouble)

@@ -47,12 +47,20 @@ class Survey:
 class Surveyor:
     """Makes surveys. `make_reader` and `read_host` may block; a survey may take `limit` seconds.
 
+    `on_late` is called when one that took longer has ended after all, which is the time to make another.
+
     The CDI specifications of an offer are on disk, by `specs`, before it is handed out.
     """
 
     def __init__(
-        self, make_reader: Callable[[Config], NodeReader], read_host: HostReader, specs: SpecKeeper, limit: float
+        self,
+        make_reader: Callable[[Config], NodeReader],
+        read_host: HostReader,
+        specs: SpecKeeper,
+        limit: float,
+        on_late: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_late = on_late
         self._make_reader = make_reader
         self._read_host = read_host
         self._specs = specs
@@ -78,9 +86,15 @@ class Surveyor:
             task.cancel()
             raise
         if not task.done():
-            task.add_done_callback(lambda late: late.cancelled() or late.exception())  # nobody waits for it any more
+            task.add_done_callback(self._late)
             raise HardwareError(f"the driver has not answered for {self._limit:g} s")
         return task.result()
+
+    def _late(self, task: asyncio.Task[Survey]) -> None:
+        """A reading that was given up has ended: what it found may be old, but the driver answers again."""
+        if not task.cancelled():
+            task.exception()  # told by whoever reads next
+            self._on_late()
 
     def _look(self, config: Config, known: Survey | None) -> Survey:
         node = self._make_reader(config).read()
