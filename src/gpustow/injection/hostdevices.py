@@ -1,9 +1,9 @@
 """What the node has of device nodes beside those of its GPUs: control nodes, IMEX channels, and those of other drivers.
 
 They are looked for once, with the node, so that whatever Allocate names was there. Two places count, because a plugin
-is deployed in two ways: below the driver root as it is mounted in our own container, if that has a `dev`; and our own
-`/dev`. What is found in either is called by its path in a container, such as `/dev/nvidiactl`; where it lies on the
-host is another question (the dev root of the configuration).
+is deployed in two ways: below the discovery root of device nodes (`discovery`), and our own `/dev`. What is found in
+either is called by its path in a container, such as `/dev/nvidiactl`; where it lies on the host is another question
+(the dev root of the configuration).
 
 As in v0.20.0, a missing IMEX channel is an error only where the configuration requires it, and everything else that is
 missing is left out.
@@ -20,6 +20,7 @@ from gpustow.config import Config
 from gpustow.config.strategies import CDI_STRATEGIES
 from gpustow.errors import HardwareError
 from gpustow.hardware.node import Platform
+from gpustow.injection.discovery import DiscoveryRoots
 
 CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
 """The nodes that every user of a GPU needs, in the order of v0.20.0. WSL and Tegra have none."""
@@ -126,8 +127,7 @@ class _Search:
     """Looks for device nodes in the places where they may be."""
 
     def __init__(self, config: Config, root: Path) -> None:
-        driver = root / config.driver_root_ctr_path.lstrip("/")
-        self._places = tuple(dict.fromkeys([driver, root] if (driver / "dev").is_dir() else [root]))
+        self._places = tuple(dict.fromkeys([DiscoveryRoots.of(config, root).devices, root]))
 
     def there(self, patterns: Sequence[str]) -> tuple[str, ...]:
         """The paths of the nodes that are there, in the order of the patterns and of their numbers."""

@@ -280,3 +280,16 @@ def test_where_no_drivers_root_is_mounted_the_driver_is_in_our_own(tmp_path: Pat
     found = Toolkit.find(CONFIG, tmp_path)
     assert found is not None
     assert (found.driver, found.devices) == (tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize("path", ["", ".", ":", "relative"])
+def test_a_program_in_the_working_directory_is_not_the_toolkit(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in (tmp_path, tmp_path / "relative"):
+        place.mkdir(exist_ok=True)
+        (place / "nvidia-ctk").write_text("", encoding="utf-8")
+        (place / "nvidia-ctk").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    assert Toolkit.find(CONFIG, tmp_path / "root", {"PATH": path}) is None
+    assert Toolkit.find(CONFIG, tmp_path / "root", {"PATH": f"{path}:{tmp_path}"}) is not None

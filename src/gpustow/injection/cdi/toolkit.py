@@ -30,6 +30,7 @@ from gpustow.injection.cdi.names import ALL, GPU_CLASS, VENDOR, kind
 from gpustow.injection.cdi.program import Result, run_program
 from gpustow.injection.cdi.simplify import with_all
 from gpustow.injection.cdi.specification import CdiSpec, parse_spec
+from gpustow.injection.discovery import DiscoveryRoots, is_directory
 
 PROGRAM = "nvidia-ctk"
 SECONDS = 30.0
@@ -69,15 +70,14 @@ class Toolkit:
         `root` is where our own file system begins.
         """
         environ = environ or {}
-        mounted = root / config.driver_root_ctr_path.lstrip("/")
-        driver = mounted if mounted.is_dir() else root
-        devices = driver if (driver / "dev").is_dir() else root
-        places = [*(driver / place for place in _BELOW_DRIVER), root / _BELOW_DRIVER[-1]]
-        path = os.pathsep.join([environ.get("PATH", ""), *map(str, places)])
-        program = shutil.which(PROGRAM, path=path)
+        roots = DiscoveryRoots.of(config, root)
+        ours = [place for place in environ.get("PATH", "").split(os.pathsep) if place.startswith("/")]
+        places = [*ours, *(roots.driver / place for place in _BELOW_DRIVER), root / _BELOW_DRIVER[-1]]
+        program = shutil.which(PROGRAM, path=os.pathsep.join(map(str, places)))
         if program is None:
             return None
-        return cls(Path(program), driver, devices, {key: environ[key] for key in _PASSED_ON if key in environ})
+        passed_on = {key: environ[key] for key in _PASSED_ON if key in environ}
+        return cls(Path(program), roots.driver, roots.devices, passed_on)
 
     def generate(self, config: Config, platform: Platform, names: Collection[str]) -> CdiSpec:
         """The specification, with a device for each of `names` and no others, but for those that `all` is made of.
@@ -119,7 +119,7 @@ class Toolkit:
         ]
         if self.devices != self.driver:
             words.append(f"--dev-root={self.devices}")
-        if platform is Platform.TEGRA and (self.driver / _LISTS).is_dir():
+        if platform is Platform.TEGRA and is_directory(self.driver / _LISTS):
             words += [f"--csv.file={self.driver / _LISTS / name}" for name in _LIST_NAMES]
         return words
 

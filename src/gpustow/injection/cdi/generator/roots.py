@@ -5,10 +5,9 @@ container; the other is the same directory on the host, by which a container run
 path below its root, so that the host's path is the host's root before it and the container's path is the bare one.
 Nothing is replaced in a text: `/driver` can never be taken for the beginning of `/driver-backup`.
 
-The driver's root is searched where it is mounted (driver-root-ctr-path), else our own file system is. The device nodes
-are searched there too if it has `dev`, else in our own file system. These are the rules of k8s-device-plugin v0.20.0
-but for one: there, device nodes below the driver's root are the host's driver root's, whatever nvidiaDevRoot says; here
-they are always the dev root's, as they are where Allocate passes them itself.
+Where to search is told by `discovery`. The host's root of device nodes is always the dev root, as it is where Allocate
+passes them itself; in k8s-device-plugin v0.20.0 it is the host's driver root for nodes that were found below the
+driver's root, whatever nvidiaDevRoot says.
 """
 
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from gpustow.config import Config
 from gpustow.injection.cdi.generator.files import Files, RootFiles, SimulatedFiles
+from gpustow.injection.discovery import DiscoveryRoots
 
 PROGRAM_DIRECTORIES = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 DATA_DIRECTORIES = ("/usr/local/share", "/usr/share")
@@ -50,18 +50,16 @@ class DriverRoot:
         driver's root, as they do for the NVIDIA Container Toolkit.
         """
         environ = environ or {}
-        mounted = root / config.driver_root_ctr_path.lstrip("/")
-        driver = mounted if mounted.is_dir() else root
-        devices = driver if (driver / "dev").is_dir() else root
+        roots = DiscoveryRoots.of(config, root)
         return cls(
-            RootFiles(driver),
-            RootFiles(devices),
+            RootFiles(roots.driver),
+            RootFiles(roots.devices),
             RootFiles(root),
             config.driver_root,
             config.dev_root,
             _unique(*_directories(environ.get("PATH", "")), *PROGRAM_DIRECTORIES),
             _directories(environ.get("XDG_DATA_DIRS", "")) or DATA_DIRECTORIES,
-            _notes(config, mounted),
+            _notes(config, roots),
         )
 
     @classmethod
@@ -85,8 +83,8 @@ def below(root: str, path: str) -> str:
     return f"/{root}{path}" if root else path
 
 
-def _notes(config: Config, mounted: Path) -> tuple[str, ...]:
-    if mounted.is_dir() or not config.driver_root.strip("/"):
+def _notes(config: Config, roots: DiscoveryRoots) -> tuple[str, ...]:
+    if roots.is_mounted or not config.driver_root.strip("/"):
         return ()
     told = (
         f"{config.driver_root_ctr_path} is not there, so that the files of the driver root {config.driver_root} are "
