@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpustow.injection.cdi.program import run_program
+from gpustow.injection.cdi.program import MOST_BYTES, OutputTooLong, run_program
 
 
 def script(path: Path, text: str) -> str:
@@ -37,6 +37,23 @@ def test_a_program_that_dies_tells_its_signal(tmp_path: Path) -> None:
 def test_a_program_that_cannot_be_started_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         run_program([str(tmp_path / "none")], {}, 60)
+
+
+@pytest.mark.parametrize("stream", ["", " >&2"])
+def test_a_program_that_talks_for_ever_is_killed_before_our_memory_is_full(stream: str, tmp_path: Path) -> None:
+    talk = script(tmp_path / "program", f"exec /usr/bin/yes{stream}")
+    with pytest.raises(OutputTooLong, match="it has said more than 16 MiB"):
+        run_program([talk], {}, 600)
+
+
+def test_as_much_as_is_allowed_is_taken_whole(tmp_path: Path) -> None:
+    program = script(tmp_path / "program", f"/usr/bin/head -c {MOST_BYTES} /dev/zero")
+    assert len(run_program([program], {}, 600).output) == MOST_BYTES
+
+
+def test_a_program_that_closes_its_output_and_goes_on_is_not_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(TimeoutError):
+        run_program([script(tmp_path / "program", "exec >&- 2>&-; /bin/sleep 600")], {}, 0.2)
 
 
 def test_a_program_that_hangs_is_killed_with_its_children_though_they_hold_its_output(tmp_path: Path) -> None:

@@ -201,6 +201,7 @@ def test_a_tegra_board_is_named_by_index_whatever_the_strategy_and_read_from_its
         ("echo oh", "is not JSON"),
         ("exit 0", "is not JSON"),
         ("/bin/sleep 600", "it has not ended after 1 s"),
+        ("exec /usr/bin/yes", "it has said more than"),
     ],
 )
 def test_whatever_goes_wrong_is_told_as_a_failure_of_the_toolkit(behaviour: str, reason: str, tmp_path: Path) -> None:

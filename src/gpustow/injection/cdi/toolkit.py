@@ -27,7 +27,7 @@ from gpustow.hardware.node import Platform
 from gpustow.injection.cdi.edits import CdiDeviceNode, CdiEdits, CdiHook
 from gpustow.injection.cdi.hostpaths import HostPaths
 from gpustow.injection.cdi.names import ALL, GPU_CLASS, VENDOR, kind
-from gpustow.injection.cdi.program import Result, run_program
+from gpustow.injection.cdi.program import OutputTooLong, Result, run_program
 from gpustow.injection.cdi.simplify import with_all
 from gpustow.injection.cdi.specification import CdiSpec, parse_spec
 from gpustow.injection.discovery import DiscoveryRoots, is_directory
@@ -143,7 +143,7 @@ class Toolkit:
     def _ran(self, words: Sequence[str]) -> Result:
         try:
             return run_program(words, {**self.environ, "LC_ALL": "C"}, self.seconds)
-        except TimeoutError as error:
+        except (TimeoutError, OutputTooLong) as error:
             raise ToolkitFailed(str(error)) from error
         except OSError as error:
             raise ToolkitFailed(f"it cannot be run: {error.strerror}") from error
