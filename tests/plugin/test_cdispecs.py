@@ -212,6 +212,16 @@ def test_what_a_generator_says_is_told_once(tmp_path: Path, caplog: pytest.LogCa
     assert caplog.text.count("names that only this file had are lost") == 1
 
 
+def test_what_somebody_should_mend_is_a_warning_and_what_is_left_out_is_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    kept = Kept(tmp_path)
+    kept.publish(ONE, cdi_disable_hooks=("nonsense",))
+    told = {record.getMessage()[:27]: record.levelname for record in caplog.records if "CDI: " in record.getMessage()}
+    assert told == {"CDI: --cdi-disable-hooks: n": "WARNING", "CDI: the node is simulated:": "INFO"}
+
+
 def failing(error: Exception) -> Callable[[Node, Config, HostDevices], CdiSpecs]:
     def make(_node: Node, _config: Config, _host: HostDevices) -> CdiSpecs:
         raise error

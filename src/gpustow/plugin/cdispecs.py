@@ -98,10 +98,7 @@ class SpecKeeper:
         else:
             made = self._make(node, config, host)
             files = SpecFiles(Path(config.cdi_directory), made.specs) if made.specs else SpecFiles(None)
-            for note in made.notes:
-                if note not in self._told:
-                    log.info("CDI: %s", note)
-            self._told = made.notes
+            self._tell_new(made)
         self._put(files)
         return files
 
@@ -131,6 +128,14 @@ class SpecKeeper:
             await in_thread(lambda: self._remove_old(held, since), name="tidy CDI specifications")
         except CdiDirectoryError as error:
             log.warning("old names of CDI devices stay: %s", error)
+
+    def _tell_new(self, made: CdiSpecs) -> None:
+        """Logs what was not told with the specifications before."""
+        for level, sentences in ((logging.WARNING, made.warnings), (logging.INFO, made.left_out)):
+            for sentence in sentences:
+                if sentence not in self._told:
+                    log.log(level, "CDI: %s", sentence)
+        self._told = (*made.warnings, *made.left_out)
 
     def _put(self, files: SpecFiles) -> None:
         with self._lock:

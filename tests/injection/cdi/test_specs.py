@@ -96,7 +96,7 @@ def test_a_mig_device_of_an_old_driver_costs_only_itself(id_strategy: DeviceIdSt
     node = replace(node, gpus=(replace(first, mig_devices=(old, *first.mig_devices[1:])), *node.gpus[1:]))
     config = Config(mig_strategy=MigStrategy.MIXED, device_id_strategy=id_strategy)
     made = simulated(node, config)
-    left_out = [note for note in made.notes if "cannot be the name of a device" in note]
+    left_out = [each for each in made.warnings if "cannot be the name of a device" in each]
     if id_strategy is DeviceIdStrategy.INDEX:
         assert left_out == []
         assert len(made.specs[0].devices) == 21
@@ -123,7 +123,7 @@ def test_a_device_without_nodes_costs_only_itself() -> None:
     node = replace(node, gpus=(replace(node.gpus[0], device_paths=()), *node.gpus[1:]))
     made = simulated(node, Config(device_id_strategy=DeviceIdStrategy.INDEX))
     assert names(made.specs[0]) == ["1", "2", "3", "all"]
-    assert f"{node.gpus[0].uuid} has no device nodes" in made.notes[0]
+    assert f"{node.gpus[0].uuid} has no device nodes" in made.warnings[0]
 
 
 def test_a_board_without_lists_is_an_error_that_says_what_was_not_found(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_what_the_toolkit_makes_is_taken_with_an_all_of_ours_and_the_word_that_k
         CdiEdits(env=("NVIDIA_VISIBLE_DEVICES=none", "A=b")) + node_edits("/dev/nvidiactl"),
     )
     specs = by_toolkit(node, Config(), tmp_path, made)
-    assert specs.notes == ()
+    assert specs.left_out == specs.warnings == ()
     (spec,) = specs.specs
     assert spec.kind == "k8s.device-plugin.nvidia.com/gpu"
     assert spec.edits == CdiEdits(env=("A=b", "NVIDIA_VISIBLE_DEVICES=void")) + node_edits("/dev/nvidiactl")
@@ -171,11 +171,23 @@ def test_what_the_toolkit_makes_is_taken_with_an_all_of_ours_and_the_word_that_k
     }
 
 
+def test_what_is_wrong_with_the_host_is_told_also_where_the_toolkit_makes_the_specification(tmp_path: Path) -> None:
+    node, host = model("t4-4"), HostDevices()
+    made = CdiSpec("nvidia.com/gpu", tuple(CdiDevice(gpu.uuid, node_edits("/dev/a")) for gpu in node.gpus))
+    (tmp_path / "driver-root").mkdir()
+    root = DriverRoot.of(Config(), tmp_path)
+    (warning,) = cdi_specs(node, Config(), host, root, toolkit(tmp_path, made)).warnings
+    assert warning.startswith(f"the hook program /usr/bin/nvidia-ctk is not found below {tmp_path}/driver-root, where ")
+    elsewhere = DriverRoot.of(Config(driver_root="/run/nvidia/driver", driver_root_ctr_path="/none"), tmp_path)
+    (warning,) = cdi_specs(node, Config(), host, elsewhere, toolkit(tmp_path, made)).warnings
+    assert warning.startswith("/none is not there")
+
+
 def test_where_the_toolkit_fails_our_own_generator_is_taken_and_it_is_told(tmp_path: Path) -> None:
     node, config = model("t4-4"), Config()
     specs = by_toolkit(node, config, tmp_path, None)
     assert specs.specs == simulated(node, config).specs
-    assert specs.notes[0].startswith(
+    assert specs.warnings[0].startswith(
         f"{tmp_path}/nvidia-ctk gives no CDI specification, and our own generator makes it: "
     )
 
@@ -185,9 +197,9 @@ def test_a_gpu_in_mig_mode_that_is_served_whole_is_not_left_to_the_toolkit(tmp_p
     made = CdiSpec(
         "nvidia.com/gpu", tuple(CdiDevice(m.uuid, node_edits("/dev/a")) for g in node.gpus for m in g.mig_devices)
     )
-    assert "it leaves out GPU-" in by_toolkit(node, Config(), tmp_path, made).notes[0]
+    assert "it leaves out GPU-" in by_toolkit(node, Config(), tmp_path, made).warnings[0]
     mixed = by_toolkit(node, Config(mig_strategy=MigStrategy.MIXED), tmp_path, made)
-    assert mixed.notes == ()
+    assert mixed.warnings == ()
     assert len(mixed.specs[0].devices) == 21
 
 

@@ -5,14 +5,14 @@ Class `gpu` has the devices of `gpuclass`, and `all`, which stands for all of th
 needed; else our own generator does, and says so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gpustow.config import Config
 from gpustow.errors import HardwareError
 from gpustow.hardware.node import Node
 from gpustow.injection.cdi.edits import CdiEdits
-from gpustow.injection.cdi.generator import DriverRoot, generate, generate_other_classes
+from gpustow.injection.cdi.generator import DriverRoot, Generated, generate, generate_other_classes, host_warnings
 from gpustow.injection.cdi.generator.generated import VOID
 from gpustow.injection.cdi.gpuclass import device_names, gpu_class
 from gpustow.injection.cdi.simplify import simplified, with_all
@@ -23,10 +23,11 @@ from gpustow.injection.hostdevices import HostDevices
 
 @dataclass(frozen=True, slots=True)
 class CdiSpecs:
-    """The specifications, one a class, and what the operator should know about them."""
+    """The specifications, one a class; and sentences for the log: what is not in them, and what should be mended."""
 
     specs: tuple[CdiSpec, ...]
-    notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def cdi_specs(
@@ -38,18 +39,21 @@ def cdi_specs(
         HardwareError: nothing is found that a container with a GPU could be given.
         CdiSpecError: a specification breaks the rules of CDI.
     """
-    spec, notes = _gpu_spec(node, config, host, root, toolkit)
-    others = generate_other_classes(config, root, host)
-    specs = tuple(simplified(each) for each in (with_all(spec), *(other.spec for other in others)))
-    for each in specs:
-        each.check()
-    told = (*gpu_class(node, config).nameless, *notes, *(sentence for other in others for sentence in other.left_out))
-    return CdiSpecs(specs, tuple(dict.fromkeys(told)))
+    gpus = _gpus(node, config, host, root, toolkit)
+    made = (replace(gpus, spec=with_all(gpus.spec)), *generate_other_classes(config, root, host))
+    specs = tuple(simplified(each.spec) for each in made)
+    for spec in specs:
+        spec.check()
+    warnings = [*gpu_class(node, config).nameless, *host_warnings(config, root)]
+    return CdiSpecs(
+        specs,
+        _unique(sentence for each in made for sentence in each.left_out),
+        _unique([*warnings, *(sentence for each in made for sentence in each.warnings)]),
+    )
 
 
-def _gpu_spec(
-    node: Node, config: Config, host: HostDevices, root: DriverRoot, toolkit: Toolkit | None
-) -> tuple[CdiSpec, Sequence[str]]:
+def _gpus(node: Node, config: Config, host: HostDevices, root: DriverRoot, toolkit: Toolkit | None) -> Generated:
+    """Class `gpu`, by the toolkit if it can."""
     told = []
     if toolkit is not None:
         try:
@@ -57,14 +61,19 @@ def _gpu_spec(
         except ToolkitFailed as error:
             told.append(f"{toolkit.program} gives no CDI specification, and our own generator makes it: {error}")
         else:
-            return replace(spec, edits=_void(spec.edits)), ()
+            return Generated(replace(spec, edits=_void(spec.edits)))
     generated = generate(node, config, root, host)
+    warnings = (*told, *generated.warnings)
     if not generated.spec.devices:
         raise HardwareError(
             "there is nothing that a container with a GPU could be given by CDI",
-            advice="; ".join([*told, *generated.left_out]),
+            advice="; ".join([*warnings, *generated.left_out]),
         )
-    return generated.spec, (*told, *generated.left_out)
+    return replace(generated, warnings=warnings)
+
+
+def _unique(sentences: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(sentences))
 
 
 def _void(edits: CdiEdits) -> CdiEdits:

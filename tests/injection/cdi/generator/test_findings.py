@@ -9,10 +9,10 @@ def test_names_are_gathered_by_what_they_are_names_of() -> None:
     findings.missing("sockets", ["a/socket"])
     findings.missing("programs", ["nvidia-imex", "nvidia-smi"])
     findings.missing("nothing", [])
-    findings.tell("something else")
-    findings.tell("something else")
-    assert findings.sentences() == (
-        "something else",
+    findings.warn("something else")
+    findings.warn("something else")
+    assert findings.warnings == ("something else",)
+    assert findings.left_out == (
         "not found below /driver: programs nvidia-smi, nvidia-imex",
         "not found below /driver: sockets a/socket",
     )
@@ -21,5 +21,5 @@ def test_names_are_gathered_by_what_they_are_names_of() -> None:
 def test_of_very_many_names_the_first_are_told_and_how_many_there_are() -> None:
     findings = Findings("/")
     findings.missing("files", [str(number) for number in range(116)])
-    (sentence,) = findings.sentences()
+    (sentence,) = findings.left_out
     assert sentence.endswith("14, 15 and 100 more")

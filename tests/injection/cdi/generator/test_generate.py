@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpustow.config import Config, DeviceIdStrategy, MigStrategy
 from gpustow.hardware.nodemodel import load_node_model, shipped_models
 from gpustow.injection.cdi.edits import CdiEdits
-from gpustow.injection.cdi.generator import DriverRoot, generate
+from gpustow.injection.cdi.generator import DriverRoot, generate, host_warnings
 from gpustow.injection.cdi.names import device_name
 from gpustow.injection.cdi.specification import parse_spec
 from gpustow.injection.hostdevices import HostDevices, simulated_host_devices
@@ -195,20 +195,20 @@ def test_a_node_without_a_driver_has_its_devices_all_the_same(tmp_path: Path) ->
         "disable-device-node-modification",
         "update-application-profile",
     ]
-    assert generated.left_out[1].startswith("the driver's version is not known")
+    assert generated.warnings[0].startswith("the driver's version is not known")
 
 
 def test_words_of_the_configuration_that_mean_nothing_are_told_once(tmp_path: Path) -> None:
     config = Config(cdi_feature_flags=("enable-magic", "enable-magic"), cdi_disable_hooks=("update-ldcach", "all"))
-    told = generate(_NODE, config, Tree(tmp_path).root(), _HOST).left_out
+    told = generate(_NODE, config, Tree(tmp_path).root(), _HOST).warnings
     assert told[0].startswith("--cdi-feature-flags: enable-magic not known and ignored; known are enable-explicit")
     assert told[1].startswith("--cdi-disable-hooks: update-ldcach not known and ignored; known are create-symlinks")
 
 
 def test_a_hook_program_that_the_host_does_not_have_is_told(tmp_path: Path) -> None:
     def told(config: Config, driver_root: str = "/") -> bool:
-        left_out = generate(_NODE, config, tree.root(driver_root), _HOST).left_out
-        return any("the hook program /usr/bin/nvidia-ctk is not found" in each for each in left_out)
+        told = host_warnings(config, tree.root(driver_root))
+        return any(each.startswith("the hook program /usr/bin/nvidia-ctk is not found below /, ") for each in told)
 
     tree = Tree(tmp_path)
     assert told(Config())

@@ -13,7 +13,7 @@ from tests.injection.cdi.generator.nodes import GLIBC, VERSION
 def _found(tree: Tree, version: str = VERSION, *, explicit: bool = False) -> tuple[DriverLibraries, tuple[str, ...]]:
     findings = Findings("/")
     libraries = find_libraries(tree.files(), version, findings, explicit=explicit)
-    return libraries, findings.sentences()
+    return libraries, (*findings.warnings, *findings.left_out)
 
 
 @pytest.mark.parametrize(

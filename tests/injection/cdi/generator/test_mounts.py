@@ -20,7 +20,7 @@ def _found(tree: Tree, look: Look) -> tuple[dict[str, str], tuple[str, ...]]:
     search = FileSearch(tree.root(_ROOT), Findings(_ROOT))
     mounts = list(look(search))
     assert all(mount.type == "" for mount in mounts)
-    return {mount.container_path: mount.host_path for mount in mounts}, search.findings.sentences()
+    return {mount.container_path: mount.host_path for mount in mounts}, search.findings.left_out
 
 
 def _same(*paths: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ def test_a_node_has_its_path_and_no_number_that_could_change(tmp_path: Path) -> 
     assert nodes.edits(["/dev/nvidia0", "/dev/nvidia0"]) == CdiEdits(
         device_nodes=(CdiDeviceNode("/dev/nvidia0", permissions="rwm"),)
     )
-    assert nodes.findings.sentences() == ()
+    assert nodes.findings.left_out == ()
 
 
 def test_the_hosts_path_is_below_the_dev_root(tmp_path: Path) -> None:
@@ -57,9 +57,7 @@ def test_a_node_that_is_not_there_is_written_and_told(tmp_path: Path) -> None:
     nodes = _nodes(Tree(tmp_path).file("/dev/nvidia1").device("/dev/real").link("/dev/nvidia2", "real"), "/root")
     edits = nodes.edits(["/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia2"])
     assert [node.path for node in edits.device_nodes] == ["/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia2"]
-    assert nodes.findings.sentences() == (
-        "not found below /root: device nodes /dev/nvidia0, /dev/nvidia1, /dev/nvidia2",
-    )
+    assert nodes.findings.left_out == ("not found below /root: device nodes /dev/nvidia0, /dev/nvidia1, /dev/nvidia2",)
 
 
 def test_the_nodes_for_drawing_are_those_that_the_kernel_has_for_the_gpu(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_the_driver_is_searched_where_it_is_mounted_and_the_nodes_where_it_has_d
     assert root.system.names("/proc") == ("p",)
     assert root.host_path("/usr/x") == "/run/nvidia/driver/usr/x"
     assert root.device_host_path("/dev/y") == "/dev/y"
-    assert root.notes == ()
+    assert root.warnings == ()
     assert not root.simulated
 
 
@@ -58,11 +58,11 @@ def test_where_nothing_is_mounted_our_own_file_system_is_searched(tmp_path: Path
     Tree(tmp_path).file("/usr/x")
     root = DriverRoot.of(_config("/", "/"), tmp_path)
     assert root.driver.names("/usr") == ("x",)
-    assert root.notes == ()
+    assert root.warnings == ()
 
 
 def test_a_driver_root_that_is_not_mounted_where_it_should_be_is_told(tmp_path: Path) -> None:
-    (note,) = DriverRoot.of(_config(), tmp_path).notes
+    (note,) = DriverRoot.of(_config(), tmp_path).warnings
     assert note == (
         "/driver-root is not there, so that the files of the driver root /run/nvidia/driver are looked for in our own "
         "file system; mount it there, or set --driver-root-ctr-path"

@@ -72,7 +72,7 @@ def test_of_several_drivers_the_newest_is_taken_and_told(tmp_path: Path) -> None
     os.utime(tmp_path / "usr/lib/wsl/drivers/older/libcuda.so.1.1", (1, 1))
     generated = _generated(tree)
     assert f"{_STORE}/libcuda.so.1.1" in [mount.container_path for mount in generated.spec.edits.mounts]
-    assert generated.left_out == (
+    assert generated.warnings == (
         f"/usr/lib/wsl/drivers has 2 drivers with libcuda.so.1.1; the newest is taken, {_STORE}",
     )
 
@@ -84,11 +84,11 @@ def test_what_windows_does_not_have_is_told(tmp_path: Path) -> None:
     assert [sentence.partition(": ")[2] for sentence in generated.left_out] == [
         "libraries /usr/lib/wsl/lib/libdxcore.so",
         f"files of the Windows driver {', '.join(_EXPECTED[1:])}",
-        "device nodes /dev/dxg",
     ]
+    assert generated.warnings == ("not found below /: device nodes /dev/dxg",)
 
 
 def test_without_a_driver_of_windows_there_is_only_the_device_node(tmp_path: Path) -> None:
     generated = _generated(Tree(tmp_path).device("/dev/dxg"))
     assert generated.spec.edits.mounts == ()
-    assert "no directory below /usr/lib/wsl/drivers has libcuda.so.1.1" in generated.left_out[1]
+    assert "no directory below /usr/lib/wsl/drivers has libcuda.so.1.1" in generated.warnings[0]

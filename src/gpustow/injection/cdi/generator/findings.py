@@ -1,7 +1,8 @@
 """What was looked for and not found, in a few lines for the log: names are gathered by what they are names of.
 
-Much of it is no fault. A server's driver has no X11 modules, and a driver of today no library of ten years ago. But
-when a container fails for the want of a library, these lines say that it was not there to be given.
+Much of what is missing is no fault. A server's driver has no X11 modules, and a driver of today no library of ten years
+ago. But when a container fails for the want of a library, these lines say that it was not there to be given. What
+somebody should mend is a warning.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,21 +16,26 @@ class Findings:
     def __init__(self, place: str) -> None:
         self._place = place
         self._missing: dict[str, list[str]] = {}
-        self._told: list[str] = []
+        self._warnings: list[str] = []
 
     def missing(self, what: str, names: Iterable[str]) -> None:
         """Notes that these are not there; `what` says in the plural what they are."""
         for name in names:
             self._missing.setdefault(what, []).append(name)
 
-    def tell(self, sentence: str) -> None:
-        """Notes something else."""
-        self._told.append(sentence)
+    def warn(self, sentence: str) -> None:
+        """Notes what somebody should mend."""
+        self._warnings.append(sentence)
 
-    def sentences(self) -> tuple[str, ...]:
-        """One sentence each, the same one once."""
-        missing = [f"not found below {self._place}: {what} {_few(names)}" for what, names in self._missing.items()]
-        return tuple(dict.fromkeys([*self._told, *missing]))
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What is missing, a sentence for each kind."""
+        return tuple(f"not found below {self._place}: {what} {_few(names)}" for what, names in self._missing.items())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings, the same one once."""
+        return tuple(dict.fromkeys(self._warnings))
 
 
 def _few(names: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from gpustow.hardware.node import Node, Platform
 from gpustow.injection.cdi.edits import CdiEdits
 from gpustow.injection.cdi.generator.features import KNOWN
 from gpustow.injection.cdi.generator.generated import VOID, Generated, Parts
-from gpustow.injection.cdi.generator.hooks import HOOKS
+from gpustow.injection.cdi.generator.hooks import HOOKS, Hooks
 from gpustow.injection.cdi.generator.nvml import nvml_parts
 from gpustow.injection.cdi.generator.roots import DriverRoot
 from gpustow.injection.cdi.generator.sources import Sources
@@ -37,8 +37,8 @@ def generate(node: Node, config: Config, root: DriverRoot, host: HostDevices) ->
     parts = _parts(node, host, sources)
     spec = CdiSpec(kind(GPU_CLASS), parts.devices, parts.edits + CdiEdits(env=(VOID,)))
     if root.simulated:
-        return Generated(spec, (*_unknown(sources), _SIMULATED))
-    return Generated(spec, (*_unknown(sources), *_without_program(sources), *root.notes, *sources.left_out()))
+        return Generated(spec, (_SIMULATED,), _unknown(sources))
+    return Generated(spec, sources.left_out, (*_unknown(sources), *sources.warnings))
 
 
 def _parts(node: Node, host: HostDevices, sources: Sources) -> Parts:
@@ -63,14 +63,17 @@ def _unknown(sources: Sources) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _without_program(sources: Sources) -> tuple[str, ...]:
-    """Tells of a hook program that is not on the host, where the host can be seen: no container would start."""
-    path, root = sources.config.nvidia_cdi_hook_path, sources.root
-    if sources.hooks.all_disabled or root.driver_root.strip("/") or root.driver.resolve(path) is not None:
-        return ()
+def host_warnings(config: Config, root: DriverRoot) -> tuple[str, ...]:
+    """What is wrong with the host, whoever makes its specification: roots, and a hook program that is not there.
+
+    Without that program no container would start. It can be looked for where the host's own root is the driver's.
+    """
+    path, hooks = config.nvidia_cdi_hook_path, Hooks(config)
+    if root.simulated or hooks.all_disabled or root.driver_root.strip("/") or root.driver.resolve(path) is not None:
+        return root.warnings
     told = (
-        f"the hook program {path} is not found in the driver root {root.driver_root}: if the host does not have it, no "
-        "container with a GPU starts; install the NVIDIA Container Toolkit there, correct --nvidia-cdi-hook-path, or "
-        "set --cdi-disable-hooks=all"
+        f"the hook program {path} is not found below {root.seen_at}, where the host's root should be: if the host does "
+        "not have it, no container with a GPU starts; install the NVIDIA Container Toolkit there, correct "
+        "--nvidia-cdi-hook-path, or set --cdi-disable-hooks=all"
     )
-    return (told,)
+    return (told, *root.warnings)

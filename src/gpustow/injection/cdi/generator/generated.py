@@ -18,7 +18,8 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A specification, and in plain sentences for the log what is not in it because it was not found."""
+    """A specification, and sentences for the log: what is not in it because it was not found, and what is wrong."""
 
     spec: CdiSpec
     left_out: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()

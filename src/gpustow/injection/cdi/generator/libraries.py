@@ -113,7 +113,7 @@ class LibrarySearch:
             try:
                 return parse_ld_cache(file.read(_LARGEST_LD_CACHE))
             except (OSError, MalformedLdCache) as error:
-                self._findings.tell(f"{_LD_CACHE} of the driver root is not used: {error}")
+                self._findings.warn(f"{_LD_CACHE} of the driver root is not used: {error}")
                 return ()
 
 
@@ -125,12 +125,12 @@ def find_libraries(files: Files, known_version: str, findings: Findings, *, expl
     search = LibrarySearch(files, findings)
     version = known_version or next(_versions(search), "")
     if not version:
-        findings.tell("the driver's version is not known, neither from NVML nor by its libraries: containers get none")
+        findings.warn("the driver's version is not known, neither from NVML nor by its libraries: containers get none")
         return DriverLibraries("")
     ending = f".so.{version}"
     directories = tuple(dict.fromkeys(dirname(path) for path in search.find(f"lib*{_literally(ending)}")))
     if not directories:
-        findings.tell(_no_libraries(search, version))
+        findings.warn(_no_libraries(search, version))
         return DriverLibraries(version)
     places = [place for directory in directories for place in (directory, join(directory, "vdpau"))]
     versioned = search.real(

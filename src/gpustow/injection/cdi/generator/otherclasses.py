@@ -36,7 +36,7 @@ def generate_other_classes(config: Config, root: DriverRoot, host: HostDevices) 
     if host.imex_channels:
         sources = Sources.of(config, root)
         devices = tuple(_channel(number, sources) for number in host.imex_channels)
-        generated.append(Generated(CdiSpec(kind(IMEX_CLASS), devices), sources.left_out()))
+        generated.append(Generated(CdiSpec(kind(IMEX_CLASS), devices), sources.left_out, sources.warnings))
     for class_, paths in ((GDRCOPY_CLASS, host.gdrcopy), (GDS_CLASS, host.gds), (MOFED_CLASS, host.mofed)):
         if paths:
             sources = Sources.of(config, root)
@@ -44,7 +44,7 @@ def generate_other_classes(config: Config, root: DriverRoot, host: HostDevices) 
             if class_ == GDS_CLASS:
                 edits += CdiEdits(mounts=tuple(_storage(sources)))
             spec = CdiSpec(kind(class_), (CdiDevice(ALL, edits),), CdiEdits(env=(VOID,)))
-            generated.append(Generated(spec, sources.left_out()))
+            generated.append(Generated(spec, sources.left_out, sources.warnings))
     return tuple(generated)
 
 

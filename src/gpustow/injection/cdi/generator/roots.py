@@ -28,8 +28,9 @@ class DriverRoot:
     """The roots of the driver and of its device nodes.
 
     `driver` and `devices` are searched, `system` has the machine's own /sys and /proc. `driver_root` and `dev_root` are
-    the host's paths of the first two. `programs` and `data` are directories below the driver's root. `notes` are
-    sentences for the log. On a `simulated` node all device nodes are there, and no files of a driver.
+    the host's paths of the first two, `seen_at` is our own of the first. `programs` and `data` are directories below
+    it. `warnings` are sentences for the log. On a `simulated` node all device nodes are there, and no files of a
+    driver.
     """
 
     driver: Files
@@ -39,7 +40,8 @@ class DriverRoot:
     dev_root: str = "/"
     programs: tuple[str, ...] = PROGRAM_DIRECTORIES
     data: tuple[str, ...] = DATA_DIRECTORIES
-    notes: tuple[str, ...] = ()
+    seen_at: str = "/"
+    warnings: tuple[str, ...] = ()
     simulated: bool = False
 
     @classmethod
@@ -59,7 +61,8 @@ class DriverRoot:
             config.dev_root,
             _unique(*_directories(environ.get("PATH", "")), *PROGRAM_DIRECTORIES),
             _directories(environ.get("XDG_DATA_DIRS", "")) or DATA_DIRECTORIES,
-            _notes(config, roots),
+            str(roots.driver),
+            _warnings(config, roots),
         )
 
     @classmethod
@@ -83,7 +86,7 @@ def below(root: str, path: str) -> str:
     return f"/{root}{path}" if root else path
 
 
-def _notes(config: Config, roots: DiscoveryRoots) -> tuple[str, ...]:
+def _warnings(config: Config, roots: DiscoveryRoots) -> tuple[str, ...]:
     if roots.is_mounted or not config.driver_root.strip("/"):
         return ()
     told = (

@@ -35,6 +35,12 @@ class Sources:
         """What is not found of the driver's files."""
         return self.search.findings
 
+    @property
     def left_out(self) -> tuple[str, ...]:
-        """What was looked for and not found, and what could not be done, one sentence each."""
-        return (*self.findings.sentences(), *self.nodes.findings.sentences())
+        """What was looked for and not found of the driver's files, one sentence each."""
+        return self.findings.left_out
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What could not be done, and which device nodes are not there, one sentence each."""
+        return (*self.findings.warnings, *self.nodes.findings.left_out)

@@ -48,7 +48,7 @@ def tegra_parts(node: Node, sources: Sources) -> Parts:
     if nodes.is_empty and sources.root.simulated:
         nodes = _NOTHING
     elif nodes.is_empty:
-        sources.findings.tell(f"the lists in {DIRECTORY} name no device nodes that are there: there is no device")
+        sources.findings.warn(f"the lists in {DIRECTORY} name no device nodes that are there: there is no device")
     directories = list(_found(listed[_DIRECTORY], sources, kind=_DIRECTORY))
     libraries = list(_found(listed[_LIBRARY], sources, kind=_LIBRARY))
     linked = list(_found(listed[_LINK], sources, kind=_LINK))
@@ -83,7 +83,7 @@ def _listed(sources: Sources) -> Mapping[str, list[str]]:
                 if kind in listed and listed_path.startswith("/"):
                     listed[kind].append(normpath(listed_path))
                 else:
-                    sources.findings.tell(f"{path}, line {number} is skipped: not a kind and a path: {line.strip()!r}")
+                    sources.findings.warn(f"{path}, line {number} is skipped: not a kind and a path: {line.strip()!r}")
     return listed
 
 

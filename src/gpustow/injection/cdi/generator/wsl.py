@@ -62,10 +62,10 @@ def _driver(sources: Sources) -> str | None:
     """The directory of the newest driver with CUDA in it."""
     found = sorted(_drivers(sources), reverse=True)
     if not found:
-        sources.findings.tell(f"no directory below {_STORE} has {_CUDA}: containers get no libraries of a driver")
+        sources.findings.warn(f"no directory below {_STORE} has {_CUDA}: containers get no libraries of a driver")
         return None
     if len(found) > 1:
-        sources.findings.tell(f"{_STORE} has {len(found)} drivers with {_CUDA}; the newest is taken, {found[0][1]}")
+        sources.findings.warn(f"{_STORE} has {len(found)} drivers with {_CUDA}; the newest is taken, {found[0][1]}")
     return found[0][1]
 
 
