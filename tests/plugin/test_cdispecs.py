@@ -143,6 +143,15 @@ def test_what_somebody_removed_is_restored_and_nothing_else_is_written(tmp_path:
     assert names(tmp_path) == ours("gpu=GPU-0", "gpu=GPU-1", "gpu=all")
 
 
+async def test_what_comes_out_the_same_is_tidied_as_before(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    kept.publish(TWO)
+    files = kept.publish(ONE)
+    kept.keeper.serving(files)
+    assert kept.publish(ONE) is files
+    assert await kept.tidy() == ours("gpu=GPU-0", "gpu=all")
+
+
 def test_what_was_published_too_late_gives_way_to_what_is_served(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     served = kept.publish(ONE)

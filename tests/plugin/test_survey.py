@@ -4,19 +4,24 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from gpustow.config import Config
-from gpustow.errors import ConfigError, GpustowError, HardwareError, NoDevicesError, Problem
+from gpustow.errors import CdiDirectoryError, ConfigError, GpustowError, HardwareError, NoDevicesError, Problem
 from gpustow.hardware.node import Node, Platform
 from gpustow.injection.cdi.directory import CdiDirectory
+from gpustow.injection.cdi.specification import CdiEdits, CdiMount
+from gpustow.injection.cdi.specs import CdiSpecs
 from gpustow.injection.hostdevices import HostDevices
-from gpustow.plugin.cdispecs import SpecKeeper, no_specs
+from gpustow.plugin.cdispecs import SpecKeeper, no_specs, simulated_specs
 from gpustow.plugin.hostreading import HostReader, simulated_host
 from gpustow.plugin.survey import Survey, Surveyor
 from tests.kubelet.fakekubelet import until
 from tests.plugin.samples import Reader, config, gpu, node
+from tests.plugin.test_cdispecs import texts
 
 
 def surveyor(reader: Reader, host: HostReader = simulated_host, limit: float = 10) -> Surveyor:
@@ -33,6 +38,47 @@ async def test_an_unchanged_node_gives_the_survey_that_is_known() -> None:
     reader.answer = node(gpu(0), gpu(1))
     second = await maker.survey(config(), first)
     assert len(second.accepted().served[0].resource.devices) == 2
+
+
+async def test_a_reload_makes_the_specifications_anew_and_a_rescan_does_not(tmp_path: Path) -> None:
+    made = 0
+    mounts: list[str] = []
+
+    def make(found: Node, given: Config, host: HostDevices) -> CdiSpecs:
+        nonlocal made
+        made += 1
+        specs = simulated_specs(found, given, host)
+        edits = CdiEdits(mounts=tuple(CdiMount(path, path) for path in mounts))
+        return replace(specs, specs=tuple(replace(spec, edits=spec.edits + edits) for spec in specs.specs))
+
+    flags = {"device_list_strategy": "cdi-cri", "cdi_directory": str(tmp_path)}
+    maker = Surveyor(Reader(node(gpu(0))).make, simulated_host, SpecKeeper(make, lambda: 0.0), 10)
+    given = config(**flags)
+    first = await maker.survey(given)
+    assert (await maker.survey(given, first), made) == (first, 1)
+    again = config(**flags)
+    assert await maker.survey(again, first) is first, "the same came out"
+    assert await maker.survey(again, first) is first
+    assert made == 2
+    mounts.append("/usr/lib64/libcuda.so.999.1")
+    other = await maker.survey(config(**flags), first)
+    assert other.offer is first.offer
+    assert other.files is not None
+    (spec,) = other.files.specs
+    assert spec.edits.mounts
+    assert texts(tmp_path) == [spec.to_json()]
+
+
+async def test_a_reload_that_cannot_make_the_specifications_anew_is_refused(tmp_path: Path) -> None:
+    flags = {"device_list_strategy": "cdi-cri", "cdi_directory": str(tmp_path / "cdi")}
+    maker = Surveyor(Reader(node(gpu(0))).make, simulated_host, SpecKeeper(simulated_specs, lambda: 0.0), 10)
+    given = config(**flags)
+    first = await maker.survey(given)
+    (tmp_path / "cdi").rename(tmp_path / "away")
+    (tmp_path / "cdi").touch()
+    with pytest.raises(CdiDirectoryError):
+        (await maker.survey(config(**flags), first)).accepted()
+    assert await maker.survey(given, first) is first
 
 
 async def test_other_host_devices_are_a_change() -> None:

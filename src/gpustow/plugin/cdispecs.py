@@ -89,7 +89,7 @@ class SpecKeeper:
         self._told: tuple[str, ...] = ()
 
     def publish(self, node: Node, config: Config, host: HostDevices) -> SpecFiles:
-        """Makes and writes what `config` asks for on this node, beside what was there.
+        """Makes and writes what `config` asks for on this node, beside what was there; if it is the same, gives that.
 
         Raises CdiDirectoryError, CdiSpecError and HardwareError; what was there is then still there.
         """
@@ -99,8 +99,7 @@ class SpecKeeper:
             made = self._make(node, config, host)
             files = SpecFiles(Path(config.cdi_directory), made.specs) if made.specs else SpecFiles(None)
             self._tell_new(made)
-        self._put(files)
-        return files
+        return self._put(files)
 
     def restore(self, files: SpecFiles) -> None:
         """Writes what was published before, where it has been changed or removed since. Tells of what fails."""
@@ -112,7 +111,7 @@ class SpecKeeper:
     def serving(self, files: SpecFiles) -> None:
         """From now on Allocate answers with the names in these."""
         with self._lock:
-            if files is self._published and self._since is None:
+            if files == self._published and self._since is None:
                 self._since, self._tidied = self._clock(), None
 
     async def tidy(self, usage: HeldUuids) -> None:
@@ -137,14 +136,17 @@ class SpecKeeper:
                     log.log(level, "CDI: %s", sentence)
         self._told = (*made.warnings, *made.left_out)
 
-    def _put(self, files: SpecFiles) -> None:
+    def _put(self, files: SpecFiles) -> SpecFiles:
         with self._lock:
+            if files == self._published:
+                files = self._published
             wanted: dict[Path, tuple[CdiSpec, ...]] = dict.fromkeys(self._wanted, ())
             if files.directory is not None:
                 wanted[files.directory] = files.specs
             self._write(wanted, None)
             if files is not self._published:
                 self._wanted, self._published, self._since = wanted, files, None
+        return files
 
     def _remove_old(self, held: frozenset[str], since: float) -> None:
         with self._lock:

@@ -10,7 +10,7 @@ the survey still says which devices are there.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpustow.config import Config
 from gpustow.errors import GpustowError, HardwareError
@@ -49,7 +49,9 @@ class Surveyor:
 
     `on_late` is called when one that took longer has ended after all, which is the time to make another.
 
-    The CDI specifications of an offer are on disk, by `specs`, before it is handed out.
+    The CDI specifications of an offer are on disk, by `specs`, before it is handed out. They are made anew where
+    something has changed, and for each configuration that was loaded, be it equal to the one before: a reload is also
+    how an operator has new files of the driver noticed.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Surveyor:
         self._read_host = read_host
         self._specs = specs
         self._limit = limit
+        self._specs_for: Config | None = None
         self._under_way: asyncio.Task[Survey] | None = None
 
     async def survey(self, config: Config, known: Survey | None = None) -> Survey:
@@ -102,12 +105,19 @@ class Surveyor:
             host = self._read_host(config, node.platform)
         except GpustowError as error:
             return Survey(config, node, None, None, error)
-        if known is not None and known.offer is not None and known.is_of(config, node, host):
-            if known.files is not None:
-                self._specs.restore(known.files)
-            return known
         try:
-            offer = Offer.of(node, config, host)
-            return Survey(config, node, host, offer, files=self._specs.publish(node, config, host))
+            if known is None or known.offer is None or not known.is_of(config, node, host):
+                return Survey(config, node, host, Offer.of(node, config, host), files=self._publish(node, config, host))
+            if config is not self._specs_for:
+                files = self._publish(node, config, host)
+                return known if files == known.files else replace(known, files=files)
         except GpustowError as error:
             return Survey(config, node, host, None, error)
+        if known.files is not None:
+            self._specs.restore(known.files)
+        return known
+
+    def _publish(self, node: Node, config: Config, host: HostDevices) -> SpecFiles:
+        files = self._specs.publish(node, config, host)
+        self._specs_for = config
+        return files
