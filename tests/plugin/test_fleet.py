@@ -56,9 +56,10 @@ async def test_a_plugin_that_crashes_again_and_again_ends_alone_and_the_others_g
         await until(lambda: fleet.states[MIG] is PluginState.FAILED and kubelet.live(GPU))
         assert next(rounds) == 6, "five crashes are within the budget"
         assert [request.resource_name for request in kubelet.requests] == [GPU]
-        assert fleet.complaints == (
-            f"{MIG} is failed: it has crashed too often, the last time with ZeroDivisionError()",
-        )
+        assert fleet.complaints == {
+            GPU: "",
+            MIG: f"{MIG} is failed: it has crashed too often, the last time with ZeroDivisionError()",
+        }
         assert f"{MIG} is not served any more" in caplog.text
         assert len(our_sockets(tmp_path)) == 1
 
@@ -70,7 +71,7 @@ async def test_one_that_crashes_now_and_then_is_served_again(tmp_path: Path, mon
         monkeypatch.undo()
         await until(lambda: kubelet.live(MIG) and kubelet.live(GPU))
         assert next(rounds) < 6
-        assert fleet.complaints == ()
+        assert fleet.complaints == {GPU: "", MIG: ""}
 
 
 async def test_the_crash_of_the_last_one_ends_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

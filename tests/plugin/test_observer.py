@@ -13,7 +13,17 @@ from gpustow.plugin.supervisor import Supervisor
 from tests.kubelet.fakekubelet import FakeKubelet, until
 from tests.plugin.samples import GPU, SHORT, Reader, Recorder, gpu, loaded, node, our_sockets, served, surroundings
 
-TOLD = ("moved", "preferred", "preference_failed", "allocated", "allocation_failed", "reloaded", "surveyed")
+TOLD = (
+    "moved",
+    "list_sent",
+    "preferred",
+    "explained",
+    "preference_failed",
+    "allocated",
+    "allocation_failed",
+    "reloaded",
+    "surveyed",
+)
 
 
 def failing() -> Mock:

@@ -10,9 +10,10 @@ from gpustow.health.nodehealth import Taken
 from gpustow.health.target import MONITOR, Scope, Target
 from gpustow.placement import Inventory, Placement, Policy, Request, place
 from gpustow.telemetry import catalogue as known
-from gpustow.telemetry.counting import HealthCounts, NvmlCounts, PluginCounts
+from gpustow.telemetry.counting import HealthCounts, PluginCounts
 from gpustow.telemetry.decisions import Decisions
 from gpustow.telemetry.metric import Counters, Labels, Metric
+from gpustow.telemetry.nvmlcounts import NvmlCounts
 from tests.telemetry.samples import GPU, facts
 
 
@@ -76,12 +77,15 @@ def test_allocations_lists_and_reloads_are_counted() -> None:
     counts.allocation_failed(GPU, AllocationRefused(GPU, "no"))
     counts.allocation_failed(GPU, RuntimeError("oops"))
     counts.list_sent(GPU, 300)
+    counts.surveyed(None)
+    counts.surveyed("the driver is gone")
     counts.reloaded(None)
     counts.reloaded("bad file")
     value = counts.counters.value
     assert (value(known.ALLOCATIONS, GPU), value(known.ALLOCATED_DEVICES, GPU)) == (1, 2)
     assert counted(counts.counters, known.ALLOCATION_ERRORS) == {(GPU, "refused"): 1, (GPU, "fault"): 1}
     assert (value(known.LIST_SENDS, GPU), value(known.LIST_BYTES, GPU)) == (1, 300)
+    assert (value(known.NODE_READINGS, "ok"), value(known.NODE_READINGS, "trouble")) == (1, 1)
     assert (value(known.RELOADS, "ok"), value(known.RELOADS, "refused")) == (1, 1)
 
 

@@ -1,5 +1,6 @@
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -9,10 +10,11 @@ from gpustow.health.condition import Fitness, Transition
 from gpustow.health.event import EventKind, HealthEvent
 from gpustow.health.target import Target
 from gpustow.telemetry.catalogue import CATALOGUE
-from gpustow.telemetry.counting import HealthCounts, NvmlCounts, PluginCounts
+from gpustow.telemetry.counting import HealthCounts, PluginCounts
 from gpustow.telemetry.decisions import Decisions
 from gpustow.telemetry.exposition import Exposition
 from gpustow.telemetry.facts import Facts
+from gpustow.telemetry.nvmlcounts import NvmlCounts
 from tests.telemetry.samples import GPU, facts, hold
 from tests.telemetry.test_counting import a_placement, taken
 
@@ -21,8 +23,8 @@ class Source:
     def __init__(self, known: Facts) -> None:
         self.known = known
 
-    def facts(self) -> Facts:
-        return self.known
+    def facts(self, now: float) -> Facts:
+        return replace(self.known, at=now)
 
 
 def everything() -> Exposition:
@@ -30,6 +32,7 @@ def everything() -> Exposition:
     plugins, health, nvml = PluginCounts(Decisions()), HealthCounts(), NvmlCounts()
     placement = a_placement()
     plugins.moved(GPU, "registered", "")
+    plugins.surveyed(None)
     plugins.preferred(GPU, placement, 0.0003)
     plugins.explained(GPU, placement, placement.explanation(), 0.0003)
     fault = HealthEvent(EventKind.XID, "GPU-1", xid=79)
@@ -37,7 +40,7 @@ def everything() -> Exposition:
     health.transition(Transition(Target("GPU-1", "GPU-1"), Fitness.HEALTHY, Fitness.UNHEALTHY, 1.0, fault, 0.0, ""))
     health.waited()
     nvml.called("nvmlInit", 0.5, CallResult.FAILED)
-    return Exposition(Source(hold(facts("t4-4", replicas=4), 0)), plugins, health, nvml)
+    return Exposition(lambda: hold(facts("t4-4", replicas=4), 0), plugins, health, nvml)
 
 
 def test_all_metrics_of_the_catalogue_are_exposed_as_it_says_and_no_others() -> None:
@@ -81,7 +84,7 @@ def test_nothing_of_a_registry_that_others_use_is_told() -> None:
 
 
 def test_what_there_is_nothing_of_is_left_out() -> None:
-    empty = Exposition(Source(facts("t4-4")), PluginCounts(Decisions()), HealthCounts(), NvmlCounts())
+    empty = Exposition(lambda: facts("t4-4"), PluginCounts(Decisions()), HealthCounts(), NvmlCounts())
     body, _ = empty.render("")
     assert b"nvml" not in body
     assert b"decision_seconds" not in body

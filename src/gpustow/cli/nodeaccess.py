@@ -17,6 +17,7 @@ from gpustow.injection.hostdevices import HostDevices
 if TYPE_CHECKING:
     from gpustow.hardware.simulated import SimulatedReader
     from gpustow.health.event import HealthSource
+    from gpustow.telemetry.nvmlcounts import NvmlCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +30,39 @@ class NodeAccess:
     make_source: Callable[[Config], "HealthSource"]
     traces: Callable[[Config], Hashable]
     mps_trouble: Callable[[str], Awaitable[str | None]]
+    nvml_counts: "NvmlCounts | None" = None
 
 
 def node_access(node_model: str | None, environ: Mapping[str, str], system_root: str = "/") -> NodeAccess:
     """The way to the node of a node model where one is named, else to this machine. Raises NodeModelError."""
-    make_reader = reader_maker(node_model, environ, system_root)
     rest = host_reader(node_model), spec_maker(node_model)
     if node_model is None:
-        return NodeAccess(make_reader, *rest, _nvml_source, lambda config: _traces(config, system_root), _mps_trouble)
+        counts = _nvml_counts()
+        return NodeAccess(
+            reader_maker(None, environ, system_root, counts),
+            *rest,
+            lambda config: _nvml_source(config, counts),
+            lambda config: _traces(config, system_root),
+            _mps_trouble,
+            counts,
+        )
+    make_reader = reader_maker(node_model, environ, system_root)
     reader = cast("SimulatedReader", make_reader(Config()))
     return NodeAccess(
         make_reader, *rest, lambda _config: _simulated_source(reader), lambda _config: reader.phase(), _no_mps_trouble
     )
 
 
-def _nvml_source(config: Config) -> "HealthSource":
-    from gpustow.health.nvmlsource import NvmlSource  # noqa: PLC0415 - a simulated node needs none of it
+def _nvml_counts() -> "NvmlCounts":
+    from gpustow.telemetry.nvmlcounts import NvmlCounts  # noqa: PLC0415 - a simulated node needs none of it
 
-    return NvmlSource(config.driver_root_ctr_path)
+    return NvmlCounts()
+
+
+def _nvml_source(config: Config, counts: "NvmlCounts") -> "HealthSource":
+    from gpustow.health.nvmlsource import NvmlSource  # noqa: PLC0415 - as above
+
+    return NvmlSource(config.driver_root_ctr_path, calls=counts)
 
 
 def _simulated_source(reader: "SimulatedReader") -> "HealthSource":

@@ -96,6 +96,7 @@ def serve(
             make_source=node.make_source,
             traces=node.traces,
             mps_trouble=node.mps_trouble,
+            nvml_counts=node.nvml_counts,
         )
         gc.freeze()  # what the imports made stays: to look through it for garbage takes 20 ms, in some call of kubelet
         asyncio.run(run_with_signals(supervisor))

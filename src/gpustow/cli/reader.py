@@ -12,24 +12,26 @@ from gpustow.hardware.node import NodeReader, Platform
 from gpustow.injection.hostdevices import HostDevices
 
 if TYPE_CHECKING:
+    from gpustow.hardware.nvml.observer import CallObserver
     from gpustow.plugin.cdispecs import SpecMaker
 
 
 def reader_maker(
-    node_model: str | None, environ: Mapping[str, str], system_root: str = "/"
+    node_model: str | None, environ: Mapping[str, str], system_root: str = "/", calls: "CallObserver | None" = None
 ) -> Callable[[Config], NodeReader]:
     """What gives the reader for a configuration.
 
     It is the same reader as before, since a reader knows what it read before, unless the configuration says otherwise
     about where the driver is and how it is found. A simulated node's schedule of faults begins now. A real node's name
-    is NODE_NAME where the manifest sets it, else that of the machine; `system_root` has its /sys and /proc. Raises
-    NodeModelError at once if the node model cannot be used, so that nothing is started for it.
+    is NODE_NAME where the manifest sets it, else that of the machine; `system_root` has its /sys and /proc, and
+    `calls` is told of each call of its driver. Raises NodeModelError at once if the node model cannot be used, so that
+    nothing is started for it.
     """
     if node_model is not None:
         reader = _simulated(node_model)
         return lambda _config: reader
     name = environ.get("NODE_NAME") or platform.node()
-    machine = cache(lambda strategy, driver_root: _machine(name, strategy, driver_root, system_root))
+    machine = cache(lambda strategy, driver_root: _machine(name, strategy, driver_root, system_root, calls))
     return lambda config: machine(config.device_discovery_strategy.value, config.driver_root_ctr_path)
 
 
@@ -55,8 +57,8 @@ def _simulated(node_model: str) -> NodeReader:
     return SimulatedReader(load_node_model(node_model), elapsed=lambda: time.monotonic() - start)
 
 
-def _machine(name: str, strategy: str, driver_root: str, system_root: str) -> NodeReader:
+def _machine(name: str, strategy: str, driver_root: str, system_root: str, calls: "CallObserver | None") -> NodeReader:
     from gpustow.hardware.machine import MachineReader  # noqa: PLC0415 - a simulated node needs none of it
     from gpustow.hardware.nvml import Places  # noqa: PLC0415 - as above
 
-    return MachineReader(name, strategy, Places(driver_root, Path(system_root)))
+    return MachineReader(name, strategy, Places(driver_root, Path(system_root)), calls=calls)

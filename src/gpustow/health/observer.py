@@ -47,30 +47,34 @@ class SilentHealthObserver:
 
 
 class GuardedHealthObserver:
-    """A HealthObserver that tells another one, and logs instead of raising what that one raises."""
+    """A HealthObserver that tells others, and logs instead of raising what they raise."""
 
-    def __init__(self, observer: HealthObserver) -> None:
-        self._observer = observer
+    def __init__(self, *observers: HealthObserver) -> None:
+        self._observers = list(observers)
+
+    def add(self, observer: HealthObserver) -> None:
+        """Tells this one, too, from now on."""
+        self._observers.append(observer)
 
     def event(self, taken: Taken) -> None:
         """See HealthObserver."""
-        _guarded(lambda: self._observer.event(taken))
+        self._tell(lambda observer: observer.event(taken))
 
     def transition(self, transition: Transition) -> None:
         """See HealthObserver."""
-        _guarded(lambda: self._observer.transition(transition))
+        self._tell(lambda observer: observer.transition(transition))
 
     def source_failed(self, reason: str) -> None:
         """See HealthObserver."""
-        _guarded(lambda: self._observer.source_failed(reason))
+        self._tell(lambda observer: observer.source_failed(reason))
 
     def waited(self) -> None:
         """See HealthObserver."""
-        _guarded(self._observer.waited)
+        self._tell(lambda observer: observer.waited())
 
-
-def _guarded(tell: Callable[[], None]) -> None:
-    try:
-        tell()
-    except Exception:  # whoever watches must not stop the monitor
-        log.exception("an observer of health failed, and the monitor goes on")
+    def _tell(self, tell: Callable[[HealthObserver], None]) -> None:
+        for observer in self._observers:
+            try:
+                tell(observer)
+            except Exception:  # whoever watches must not stop the monitor
+                log.exception("an observer of health failed, and the monitor goes on")

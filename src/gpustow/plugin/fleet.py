@@ -40,13 +40,14 @@ class Fleet:
         return {name: plugin.state for name, (plugin, _) in self._plugins.items()}
 
     @property
-    def complaints(self) -> tuple[str, ...]:
-        """A sentence for each plugin whose resource is not in use."""
-        return tuple(
-            f"{plugin.name} is {plugin.state}: {plugin.reason}"
-            for plugin, _ in self._plugins.values()
-            if not plugin.ready
-        )
+    def plugins(self) -> Mapping[str, ResourcePlugin]:
+        """The plugins themselves."""
+        return {name: plugin for name, (plugin, _) in self._plugins.items()}
+
+    @property
+    def complaints(self) -> Mapping[str, str]:
+        """Why the resource of each plugin is not in use; empty if it is."""
+        return {name: plugin.complaint for name, (plugin, _) in self._plugins.items()}
 
     def update(self, served: Iterable[ServedResource]) -> None:
         """Gives the plugins that run what they are to serve from now on; kubelet hears of it if the list differs."""

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from gpustow.config import Config
 from gpustow.hardware.node import Platform
+from gpustow.health.condition import Condition
 from gpustow.health.event import HealthSource
 from gpustow.health.monitor import HealthMonitor, MonitorTiming
 from gpustow.health.nodehealth import Conditions
@@ -84,6 +85,14 @@ class HealthWatch:
     def reason(self, uuid: str) -> str | None:
         """Why a GPU or MIG device is unfit; None if nothing is known against it."""
         return self._crash or self._before.get(uuid) or self._conditions.reason(uuid)
+
+    def condition(self, uuid: str, card: str) -> Condition | None:
+        """The condition that makes a GPU or MIG device on a card unfit; None if it is fit, or that is not known."""
+        reason = self.reason(uuid)
+        about = (card, uuid, "")
+        conditions = (*self._conditions.known, self._conditions.monitor)
+        unfit = (each for each in conditions if not each.fit and each.target.uuid in about and each.reason == reason)
+        return min(unfit, key=lambda each: about.index(each.target.uuid), default=None)
 
     def _begin(self, make_source: SourceMaker, config: Config, group: asyncio.TaskGroup) -> HealthMonitor | None:
         try:

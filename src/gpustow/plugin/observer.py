@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from gpustow.placement import Placement
+from gpustow.placement.explain import Explanation
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +34,30 @@ class PluginState(StrEnum):
 
 
 class PluginObserver(Protocol):
-    """Is told what the daemon and its plugins do; `resource` is the full name of the resource that it is about."""
+    """Is told what the daemon and its plugins do; `resource` is the full name of the resource that it is about.
+
+    `explains` is whether it wants the reasons of decisions, which have to be worked out for it.
+    """
+
+    @property
+    def explains(self) -> bool:
+        """See above."""
+        ...
 
     def moved(self, resource: str, state: PluginState, reason: str) -> None:
         """The plugin is in another state now."""
         ...
 
+    def list_sent(self, resource: str, size: int) -> None:
+        """Kubelet was sent the list of devices, of so many bytes."""
+        ...
+
     def preferred(self, resource: str, placement: Placement, seconds: float) -> None:
         """A GetPreferredAllocation was answered with devices, in so many seconds."""
+        ...
+
+    def explained(self, resource: str, placement: Placement, explanation: Explanation, seconds: float) -> None:
+        """The reasons of a preference, soon after it was told; only if somebody `explains` or logs them."""
         ...
 
     def preference_failed(self, resource: str, error: Exception) -> None:
@@ -67,10 +84,18 @@ class PluginObserver(Protocol):
 class SilentObserver:
     """A PluginObserver that does nothing with what it is told."""
 
+    explains = False
+
     def moved(self, resource: str, state: PluginState, reason: str) -> None:
         """See PluginObserver."""
 
+    def list_sent(self, resource: str, size: int) -> None:
+        """See PluginObserver."""
+
     def preferred(self, resource: str, placement: Placement, seconds: float) -> None:
+        """See PluginObserver."""
+
+    def explained(self, resource: str, placement: Placement, explanation: Explanation, seconds: float) -> None:
         """See PluginObserver."""
 
     def preference_failed(self, resource: str, error: Exception) -> None:
@@ -90,42 +115,59 @@ class SilentObserver:
 
 
 class GuardedObserver:
-    """A PluginObserver that tells another one, and logs instead of raising what that one raises."""
+    """A PluginObserver that tells others, and logs instead of raising what they raise."""
 
-    def __init__(self, observer: PluginObserver) -> None:
-        self._observer = observer
+    def __init__(self, *observers: PluginObserver) -> None:
+        self._observers = list(observers)
+
+    def add(self, observer: PluginObserver) -> None:
+        """Tells this one, too, from now on."""
+        self._observers.append(observer)
+
+    @property
+    def explains(self) -> bool:
+        """Whether one of them wants the reasons of decisions."""
+        return any(observer.explains for observer in self._observers)
 
     def moved(self, resource: str, state: PluginState, reason: str) -> None:
         """See PluginObserver."""
-        _guarded(lambda: self._observer.moved(resource, state, reason))
+        self._tell(lambda observer: observer.moved(resource, state, reason))
+
+    def list_sent(self, resource: str, size: int) -> None:
+        """See PluginObserver."""
+        self._tell(lambda observer: observer.list_sent(resource, size))
 
     def preferred(self, resource: str, placement: Placement, seconds: float) -> None:
         """See PluginObserver."""
-        _guarded(lambda: self._observer.preferred(resource, placement, seconds))
+        self._tell(lambda observer: observer.preferred(resource, placement, seconds))
+
+    def explained(self, resource: str, placement: Placement, explanation: Explanation, seconds: float) -> None:
+        """See PluginObserver."""
+        self._tell(lambda observer: observer.explained(resource, placement, explanation, seconds))
 
     def preference_failed(self, resource: str, error: Exception) -> None:
         """See PluginObserver."""
-        _guarded(lambda: self._observer.preference_failed(resource, error))
+        self._tell(lambda observer: observer.preference_failed(resource, error))
 
     def allocated(self, resource: str, ids: Sequence[str]) -> None:
         """See PluginObserver."""
-        _guarded(lambda: self._observer.allocated(resource, ids))
+        self._tell(lambda observer: observer.allocated(resource, ids))
 
     def allocation_failed(self, resource: str, error: Exception) -> None:
         """See PluginObserver."""
-        _guarded(lambda: self._observer.allocation_failed(resource, error))
+        self._tell(lambda observer: observer.allocation_failed(resource, error))
 
     def reloaded(self, refusal: str | None) -> None:
         """See PluginObserver."""
-        _guarded(lambda: self._observer.reloaded(refusal))
+        self._tell(lambda observer: observer.reloaded(refusal))
 
     def surveyed(self, trouble: str | None) -> None:
         """See PluginObserver."""
-        _guarded(lambda: self._observer.surveyed(trouble))
+        self._tell(lambda observer: observer.surveyed(trouble))
 
-
-def _guarded(tell: Callable[[], None]) -> None:
-    try:
-        tell()
-    except Exception:  # whoever watches the daemon must not stop it
-        log.exception("an observer failed, and the daemon goes on")
+    def _tell(self, tell: Callable[[PluginObserver], None]) -> None:
+        for observer in self._observers:
+            try:
+                tell(observer)
+            except Exception:  # whoever watches the daemon must not stop it
+                log.exception("an observer failed, and the daemon goes on")

@@ -17,7 +17,8 @@ passed, since not every preference is followed by an Allocate. One that begins w
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
@@ -45,6 +46,7 @@ class NodeUsage:
         self._clock = clock
         self._resources: tuple[Resource, ...] = ()
         self._held: dict[str, set[str]] = {}
+        self._holders: dict[tuple[str, str], list[HeldDevice]] = {}
         self._is_listed = False
         self._listed_at: float | None = None
         self._kubelet: SocketFacts | None = None
@@ -66,7 +68,7 @@ class NodeUsage:
         if self._listing is not None:
             self._listing.cancel()
         occupancy = Occupancy.seen(resource, self._resources, self._held)
-        if len(self._resources) > 1:
+        if len(self._resources) > 1 or not self._is_listed:
             in_use = self._held.get(resource.name, set()) if self._is_listed else _healthy(resource)
             self._held[resource.name] = in_use.difference(available)
         # Kubelet withholds free devices only to choose between NUMA nodes.
@@ -88,6 +90,21 @@ class NodeUsage:
         if kubelet != self._kubelet:
             self._kubelet = kubelet
             self._kubelet_since = self._clock()
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether kubelet's list says what is in use; else the calls do."""
+        return self._is_listed
+
+    @property
+    def held(self) -> Mapping[str, AbstractSet[str]]:
+        """The ids in use by the name of their resource, as far as is known."""
+        return self._held
+
+    @property
+    def holders(self) -> Mapping[tuple[str, str], Sequence[HeldDevice]]:
+        """The containers that hold a device, by its resource and id, as the list says; none without a list."""
+        return self._holders
 
     def may_be_held(self, resource: str, device_id: str, *, since: float) -> bool:
         """Whether a container may hold a device that kubelet was told at `since` not to give away any more.
@@ -147,6 +164,7 @@ class NodeUsage:
         if error := listing.exception():
             self._is_listed = False
             self._listed_at = None
+            self._holders = {}
             self._tell(f"what is in use is taken from the calls of kubelet alone: {error}")
             return
         self._take(listing.result())
@@ -155,11 +173,14 @@ class NodeUsage:
     def _take(self, devices: Iterable[HeldDevice]) -> None:
         """Goes over to the list, and to what was allocated while it was made."""
         held: dict[str, set[str]] = {}
+        holders: dict[tuple[str, str], list[HeldDevice]] = {}
         for device in devices:
             held.setdefault(device.resource, set()).add(device.device_id)
+            holders.setdefault((device.resource, device.device_id), []).append(device)
         for name, ids in self._allocated.items():
             held.setdefault(name, set()).update(ids)
         self._held = held
+        self._holders = holders
         self._is_listed = True
         self._tell("what is in use is read from kubelet's PodResources service")
 

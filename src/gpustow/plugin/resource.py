@@ -98,6 +98,16 @@ class ResourcePlugin:
         """Whether the resource is in use: kubelet has the list, or nobody is to be registered with and we serve."""
         return self.state is (PluginState.BOUND if self._place.socket is None else PluginState.STREAMING)
 
+    @property
+    def complaint(self) -> str:
+        """Why the resource is not in use; empty if it is."""
+        return "" if self.ready else f"{self.name} is {self.state}: {self.reason}"
+
+    @property
+    def streams(self) -> int:
+        """How many streams of the list kubelet has open."""
+        return 0 if self._service is None else self._service.feed.streams
+
     def replace(self, served: ServedResource) -> None:
         """From now on serves `served`, without a new registration. Kubelet is told if the list of devices differs."""
         self._served = served

@@ -94,6 +94,21 @@ class Roster:
                     by_reason.setdefault(reason, {}).setdefault(device.uuid)
         return tuple(f"unhealthy: {_listed(list(uuids))} ({reason})" for reason, uuids in by_reason.items())
 
+    def missing(self) -> Mapping[str, tuple[str, float | None]]:
+        """Why devices are unhealthy against whose health nothing is known, by UUID; and when they left, if they did.
+
+        The time is the clock's.
+        """
+        return {
+            device.uuid: (
+                UNREADABLE if self._is_unreadable(device) else GONE,
+                self._left_at.get((served.resource.name, device.id)),
+            )
+            for served in self.served.values()
+            for device in served.resource.devices
+            if not device.healthy and self._sick(device.uuid) is None
+        }
+
     def _complaint(self, served: ServedResource, device: Device) -> str | None:
         if reason := self._sick(device.uuid):
             return reason

@@ -78,6 +78,7 @@ class ResourceService:
         async with aclosing(self.feed.stream()) as stream:
             async for message in stream:
                 yield message
+                self._observer.list_sent(self._served.resource.name, len(message))
 
     async def get_preferred_allocation(
         self, request: protocol.PreferredAllocationRequest, _context: Context
@@ -116,10 +117,21 @@ class ResourceService:
             return ()
         seconds = time.perf_counter() - start
         self._observer.preferred(name, placement, seconds)
-        if log.isEnabledFor(logging.INFO):
+        if self._observer.explains or log.isEnabledFor(logging.INFO):
             # After the answer: kubelet is not to wait for the reasons.
-            asyncio.get_running_loop().call_soon(_log_decision, name, placement, len(request.available))
+            asyncio.get_running_loop().call_soon(self._explain, name, placement, len(request.available), seconds)
         return placement.device_ids
+
+    def _explain(self, name: str, placement: Placement, offered: int, seconds: float) -> None:
+        """Works the reasons out, tells them, and logs one line with them."""
+        try:
+            explanation = placement.explanation()
+            sentence = explanation.sentence
+            self._observer.explained(name, placement, explanation, seconds)
+        except Exception:  # a reason is worth less than the daemon
+            log.exception("%s: the reason of a decision could not be worked out", name)
+            sentence = ""
+        log.info("%s: prefers %s of %d offered: %s", name, _listed(placement.device_ids), offered, sentence)
 
     def _in_use(self, available: Sequence[str]) -> Occupancy:
         """What is in use beside what kubelet offers."""
@@ -176,16 +188,6 @@ def _check_rule(served: ServedResource, ids: Sequence[str]) -> None:
     broken = violation(rule, [served.resource.by_id[id_] for id_ in ids])
     if broken is not None:
         raise AllocationRefused(served.resource.name, broken)
-
-
-def _log_decision(name: str, placement: Placement, offered: int) -> None:
-    """One line for each decision, with its reason."""
-    try:
-        sentence = placement.explanation().sentence
-    except Exception:  # a reason is worth less than the daemon
-        log.exception("%s: the reason of a decision could not be worked out", name)
-        sentence = ""
-    log.info("%s: prefers %s of %d offered: %s", name, _listed(placement.device_ids), offered, sentence)
 
 
 def _listed(ids: Sequence[str]) -> str:

@@ -32,11 +32,6 @@ class Serving:
         self.fleet = Fleet(surroundings)
         self.place = KubeletPlace(default_directory, None)
 
-    @property
-    def complaints(self) -> tuple[str, ...]:
-        """A sentence for each reason for which not all devices are in use."""
-        return (*self.roster.complaints, *self.fleet.complaints)
-
     def checked_place(self, config: Config) -> KubeletPlace:
         """Where `config` says that kubelet is. Raises KubeletDirectoryError if no sockets can be made there."""
         place = KubeletPlace.of(config, self._default_directory)

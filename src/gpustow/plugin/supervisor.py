@@ -22,6 +22,7 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from random import Random, SystemRandom
+from typing import TYPE_CHECKING
 
 from gpustow.config import Config, LoadedConfig
 from gpustow.errors import (
@@ -32,21 +33,27 @@ from gpustow.errors import (
     NoDevicesError,
 )
 from gpustow.hardware.node import NodeReader
-from gpustow.health.observer import HealthObserver
+from gpustow.health.observer import GuardedHealthObserver, HealthObserver
 from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY
 from gpustow.plugin.blocking import in_thread
 from gpustow.plugin.cdispecs import SpecKeeper, SpecMaker, no_specs
 from gpustow.plugin.healthwatch import HealthWatch, SourceMaker
 from gpustow.plugin.hostreading import HostReader, simulated_host
+from gpustow.plugin.knowledge import gathered, readiness
 from gpustow.plugin.lookout import Lookout
-from gpustow.plugin.observer import GuardedObserver, PluginObserver, PluginState, SilentObserver
+from gpustow.plugin.observer import GuardedObserver, PluginObserver, PluginState
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, Offer
 from gpustow.plugin.resource import MpsTrouble, Surroundings, no_mps_trouble
 from gpustow.plugin.serving import Serving
 from gpustow.plugin.startlog import config_lines, resource_lines
 from gpustow.plugin.survey import Survey, Surveyor
+from gpustow.plugin.telling import Telling
 from gpustow.plugin.timing import Timing
+from gpustow.telemetry.facts import Check, Facts
+
+if TYPE_CHECKING:
+    from gpustow.telemetry.nvmlcounts import NvmlCounts
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +74,7 @@ class Supervisor:
     thread. `make_source` gives what tells of the health of GPUs; without it, none is watched. `traces` is what can be
     seen of the node without its driver (`lookout`): if it is another, the node is read. `mps_trouble` tells whether a
     resource has its MPS control daemon. `default_directory` is where the sockets lie if there is no kubelet to register
-    with.
+    with. `nvml_counts` has counted what the readers and the source called; it is told with the metrics.
     """
 
     def __init__(
@@ -86,19 +93,23 @@ class Supervisor:
         clock: Callable[[], float] = time.monotonic,
         observer: PluginObserver | None = None,
         health_observer: HealthObserver | None = None,
+        nvml_counts: "NvmlCounts | None" = None,
     ) -> None:
         self._load_config = load_config
         self._timing = timing or Timing()
         self._clock = clock
         self._specs = SpecKeeper(make_specs, clock)
         self._surveyor = Surveyor(make_reader, read_host, self._specs, self._timing.reading, self.rescan)
-        self._observer = GuardedObserver(observer if observer is not None else SilentObserver())
+        self._observer = GuardedObserver(*([observer] if observer is not None else []))
         usage = NodeUsage(self._timing, clock)
         surroundings = Surroundings(self._timing, random or SystemRandom(), clock, self._observer, usage, mps_trouble)
         self._serving = Serving(surroundings, default_directory)
-        self._health = HealthWatch(make_source, self.mark, self._timing.monitor, clock=clock, observer=health_observer)
+        listeners = GuardedHealthObserver(*([health_observer] if health_observer is not None else []))
+        self._health = HealthWatch(make_source, self.mark, self._timing.monitor, clock=clock, observer=listeners)
+        self._telling = Telling(self, self._observer, listeners, nvml_counts)
         self._lookout = Lookout(traces)
         self._config = Config()
+        self._loaded: LoadedConfig | None = None
         self._survey: Survey | None = None
         self._surveyed_at = clock()
         self._told: frozenset[str] = frozenset()
@@ -139,8 +150,24 @@ class Supervisor:
     @property
     def not_ready(self) -> str | None:
         """Why the node's devices are not in use as they should be; None if they are."""
-        reasons = (self._trouble, self._refused, self._health.complaint, *self._serving.complaints)
-        return "; ".join(filter(None, reasons)) or None
+        return "; ".join(check.reason for check in self._checks if not check.passed) or None
+
+    @property
+    def _checks(self) -> tuple[Check, ...]:
+        return readiness(self._trouble, self._refused, self._health, self._serving)
+
+    def facts(self, now: float) -> Facts:
+        """What is known at the time `now`; so the daemon is the StatusSource of its telemetry."""
+        node = None if self._survey is None else self._survey.node
+        return gathered(
+            self._checks,
+            self._loaded,
+            node,
+            serving=self._serving,
+            health=self._health,
+            now=now,
+            clock=self._clock,
+        )
 
     async def run(self) -> None:
         """Serves until `stop`, then returns.
@@ -162,6 +189,7 @@ class Supervisor:
                     task.cancel()
                 self._serving.fleet.cancel()
                 self._health.cancel()
+                self._telling.cancel()
         except BaseExceptionGroup as errors:
             for other in errors.exceptions[1:]:
                 log.exception("another failure in the same moment", exc_info=other)
@@ -173,9 +201,7 @@ class Supervisor:
 
     async def _live(self, group: asyncio.TaskGroup) -> None:
         loaded = await self._load()
-        self._config = loaded.config
-        _tell(loaded)
-        self._lookout.follow(loaded)
+        self._follow(loaded, group)
         self._serving.go_to(self._serving.checked_place(loaded.config))
         self._look_out()
         await self._first_survey(group)
@@ -190,6 +216,16 @@ class Supervisor:
             self._serving.roster.settle()
             await self._serving.apply(self._serving.place, group)
             await self._specs.tidy(self._serving.usage)
+
+    def _follow(self, loaded: LoadedConfig, group: asyncio.TaskGroup) -> None:
+        """This configuration is in force from now on."""
+        self._loaded, self._config = loaded, loaded.config
+        for line in config_lines(loaded):
+            log.info("%s", line)
+        for warning in loaded.warnings:
+            log.warning("%s", warning)
+        self._lookout.follow(loaded)
+        self._telling.follow(loaded.config.metrics_address, group)
 
     async def _wait_for_news(self) -> None:
         """Waits until there is something to do; meanwhile looks at what shows that something has changed."""
@@ -271,9 +307,7 @@ class Supervisor:
         else:
             self._refused = None
             self._observer.reloaded(None)
-            self._config = loaded.config
-            _tell(loaded)
-            self._lookout.follow(loaded)
+            self._follow(loaded, group)
             self._serving.fleet.forget_ended()
             if survey is not None:
                 await self._adopt(survey, place, group)
@@ -338,11 +372,3 @@ class Supervisor:
         """Reads from kubelet what is in use, now; the daemon does so by itself in quiet moments."""
         await self._serving.usage.read(self._serving.list_held)
         self._news.set()
-
-
-def _tell(loaded: LoadedConfig) -> None:
-    """Logs the configuration that is in force from now on."""
-    for line in config_lines(loaded):
-        log.info("%s", line)
-    for warning in loaded.warnings:
-        log.warning("%s", warning)

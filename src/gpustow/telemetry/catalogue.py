@@ -23,6 +23,12 @@ LAST_RELOAD_SUCCESSFUL = Metric(
 RELOADS = Metric(
     "gpustow_config_reloads_total", _COUNTER, "Reloads by result: ok, or refused (each new try counts).", ("result",)
 )
+NODE_READINGS = Metric(
+    "gpustow_node_readings_total",
+    _COUNTER,
+    "Readings of the node by result: ok, or trouble (it cannot be read, or does not go with the configuration).",
+    ("result",),
+)
 READY = Metric("gpustow_ready", _GAUGE, "1 if the node's devices are in use as they should be: what /readyz says.")
 READINESS_CHECK = Metric(
     "gpustow_readiness_check",

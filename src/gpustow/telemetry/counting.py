@@ -1,11 +1,9 @@
-"""What the observers of the daemon count. Each is told in the thread of the event loop, except for NVML's."""
+"""What the observers of plugins and of health count. Told in the thread of the event loop."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 from gpustow.errors import AllocationRefused, InfeasibleRequest
-from gpustow.hardware.nvml.observer import CallResult
 from gpustow.health.condition import Transition
 from gpustow.health.event import EventKind, HealthEvent
 from gpustow.health.nodehealth import Taken
@@ -83,6 +81,10 @@ class PluginCounts:
         """The configuration was read again, and refused if there is a reason."""
         self.counters.add(known.RELOADS, "ok" if refusal is None else "refused")
 
+    def surveyed(self, trouble: str | None) -> None:
+        """The node was read, and there is something wrong if there is a reason."""
+        self.counters.add(known.NODE_READINGS, "ok" if trouble is None else "trouble")
+
     def _begin(self, resource: str) -> None:
         for metric in (known.REGISTRATIONS, known.LIST_SENDS, known.LIST_BYTES):
             self.counters.begin(metric, resource)
@@ -136,37 +138,6 @@ class HealthCounts:
         yield from self.counters.samples()
         if self.last_wait is not None:
             yield Sample(known.LAST_WAIT, (), self.last_wait)
-
-
-class NvmlCounts:
-    """Is told of calls into NVML (a CallObserver), from any thread, and counts them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._calls: dict[str, list[float]] = {}
-        self._errors: dict[tuple[str, str], int] = {}
-
-    def called(self, call: str, seconds: float, result: CallResult) -> None:
-        """A call has ended, or has been given up."""
-        with self._lock:
-            seen = self._calls.setdefault(call, [0, 0.0])
-            seen[0] += 1
-            seen[1] += seconds
-            if result is not CallResult.OK:
-                key = (call, result.value)
-                self._errors[key] = self._errors.get(key, 0) + 1
-
-    def calls(self) -> dict[str, tuple[int, float]]:
-        """How often each was made, and the seconds that this took."""
-        with self._lock:
-            return {call: (int(count), seconds) for call, (count, seconds) in self._calls.items()}
-
-    def samples(self) -> Iterator[Sample]:
-        """The errors."""
-        with self._lock:
-            errors = dict(self._errors)
-        for labels, count in errors.items():
-            yield Sample(known.NVML_ERRORS, labels, count)
 
 
 def _cause(event: HealthEvent | None) -> str:

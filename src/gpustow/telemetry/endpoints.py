@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 
 from gpustow.telemetry.exposition import Exposition
-from gpustow.telemetry.facts import Check, StatusSource
+from gpustow.telemetry.facts import Check
 from gpustow.telemetry.http.message import Request, Response
 from gpustow.telemetry.nodestatus import NodeStatus
 from gpustow.telemetry.plainjson import plain
@@ -18,16 +18,18 @@ _ALIVE = Check("process")
 
 
 class Endpoints:
-    """Answers requests. `status` makes the status of the node."""
+    """Answers requests. `checks` are those of readiness, `status` makes the status of the node."""
 
-    def __init__(self, source: StatusSource, exposition: Exposition, status: Callable[[], NodeStatus]) -> None:
-        self._source = source
+    def __init__(
+        self, checks: Callable[[], Iterable[Check]], exposition: Exposition, status: Callable[[], NodeStatus]
+    ) -> None:
+        self._checks = checks
         self._exposition = exposition
         self._status = status
         self._paths: Mapping[str, Callable[[Request], Response]] = {
             "/metrics": self._metrics,
             "/livez": lambda request: _probe("livez", [_ALIVE], request),
-            "/readyz": lambda request: _probe("readyz", self._source.facts().checks, request),
+            "/readyz": lambda request: _probe("readyz", self._checks(), request),
             "/api/v1/node": self._node,
         }
 

@@ -5,7 +5,7 @@ counters are not used, so that what counts needs no lock and no library. Beside 
 every client library has (`process_...`), by their usual names.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
@@ -19,17 +19,20 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from gpustow.telemetry import catalogue as known
-from gpustow.telemetry.counting import HealthCounts, NvmlCounts, PluginCounts
-from gpustow.telemetry.facts import StatusSource
+from gpustow.telemetry.counting import HealthCounts, PluginCounts
+from gpustow.telemetry.facts import Facts
 from gpustow.telemetry.gauges import gauges
 from gpustow.telemetry.metric import Metric, MetricKind, Sample
+from gpustow.telemetry.nvmlcounts import NvmlCounts
 
 
 class Exposition(Collector):
-    """Renders the metrics of `source` and of what was counted."""
+    """Renders what `facts` says and what was counted."""
 
-    def __init__(self, source: StatusSource, plugins: PluginCounts, health: HealthCounts, nvml: NvmlCounts) -> None:
-        self._source = source
+    def __init__(
+        self, facts: Callable[[], Facts], plugins: PluginCounts, health: HealthCounts, nvml: NvmlCounts
+    ) -> None:
+        self._facts = facts
         self._plugins = plugins
         self._health = health
         self._nvml = nvml
@@ -53,7 +56,7 @@ class Exposition(Collector):
         return ()
 
     def _samples(self) -> Iterator[Sample]:
-        yield from gauges(self._source.facts())
+        yield from gauges(self._facts())
         yield from self._plugins.counters.samples()
         yield from self._health.samples()
         yield from self._nvml.samples()

@@ -91,6 +91,6 @@ PLUGIN_CHECK = "plugin:"
 class StatusSource(Protocol):
     """Who knows. Asked in the thread of the event loop, at every scrape: it must be quick, and not raise."""
 
-    def facts(self) -> Facts:
-        """What is known now."""
+    def facts(self, now: float) -> Facts:
+        """What is known; `now` is the time, in seconds since 1970."""
         ...

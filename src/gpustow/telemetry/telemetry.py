@@ -10,14 +10,15 @@ import time
 from collections.abc import Callable
 
 from gpustow.config.address import split_address
-from gpustow.telemetry.counting import HealthCounts, NvmlCounts, PluginCounts
+from gpustow.telemetry.counting import HealthCounts, PluginCounts
 from gpustow.telemetry.decisions import Decisions
 from gpustow.telemetry.endpoints import Endpoints
 from gpustow.telemetry.exposition import Exposition
-from gpustow.telemetry.facts import StatusSource
+from gpustow.telemetry.facts import Facts, StatusSource
 from gpustow.telemetry.http.exchange import Limits
 from gpustow.telemetry.http.server import HttpServer
 from gpustow.telemetry.nodestatus import NodeStatus
+from gpustow.telemetry.nvmlcounts import NvmlCounts
 from gpustow.telemetry.picture import node_status
 
 log = logging.getLogger(__name__)
@@ -48,12 +49,16 @@ class Telemetry:
         self._source = source
         self._limits = limits
         self._retry = retry
-        exposition = Exposition(source, self.plugins, self.health, nvml or NvmlCounts())
-        self._endpoints = Endpoints(source, exposition, self.status)
+        self._clock = clock
+        exposition = Exposition(self._facts, self.plugins, self.health, nvml or NvmlCounts())
+        self._endpoints = Endpoints(lambda: self._facts().checks, exposition, self.status)
 
     def status(self) -> NodeStatus:
         """The status of the node now."""
-        return node_status(self._source.facts(), self.decisions)
+        return node_status(self._facts(), self.decisions)
+
+    def _facts(self) -> Facts:
+        return self._source.facts(self._clock())
 
     async def listen(self, address: str) -> None:
         """Answers at an address (`config.address`) until it is cancelled."""
