@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpustow.config import Config, DeviceListStrategy
+from gpustow.config import Config, DeviceIdStrategy, DeviceListStrategy
 from gpustow.errors import CdiDirectoryError, CdiSpecError, HardwareError, Problem
 from gpustow.hardware.node import Node
 from gpustow.injection.cdi.specification import parse_spec
@@ -150,6 +150,19 @@ async def test_what_comes_out_the_same_is_tidied_as_before(tmp_path: Path) -> No
     kept.keeper.serving(files)
     assert kept.publish(ONE) is files
     assert await kept.tidy() == ours("gpu=GPU-0", "gpu=all")
+
+
+async def test_what_another_instance_has_written_is_left_to_it(tmp_path: Path) -> None:
+    kept, other = Kept(tmp_path), Kept(tmp_path)
+    files = kept.publish(TWO)
+    kept.keeper.serving(files)
+    other.keeper.serving(other.publish(ONE, device_id_strategy=DeviceIdStrategy.INDEX))
+    kept.keeper.restore(files)
+    both = ours("gpu=GPU-0", "gpu=GPU-1", "gpu=0", "gpu=all")
+    assert await kept.tidy() == both
+    kept.keeper.serving(kept.publish(ONE))
+    assert await kept.tidy("GPU-0") == ours("gpu=GPU-0", "gpu=0", "gpu=all")
+    assert await other.tidy() == ours("gpu=0", "gpu=all")
 
 
 def test_what_was_published_too_late_gives_way_to_what_is_served(tmp_path: Path) -> None:

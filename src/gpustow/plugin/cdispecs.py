@@ -4,7 +4,8 @@ They are made and written in the thread that builds the offer. A name that was t
 hold an answer with it that is given to the runtime again and again; the running offer, too, goes on answering with the
 old names until the new one takes over. Once that has happened, and kubelet has listed later what containers hold, the
 names that nobody can have in an answer any more are removed. Where kubelet does not list, they stay until the node is
-booted.
+booted. Names that appear after we have written our own are those of another instance, which is about to take our place
+or has failed to; they are for it or its successor to remove.
 
 Where CDI is not asked for from the start, nothing is touched: the files that may lie there can be those of another, and
 harm nobody. A configuration that stops asking for CDI has the files removed once no container holds a device.
@@ -83,7 +84,7 @@ class SpecKeeper:
         self._lock = threading.Lock()
         self._wanted: Mapping[Path, tuple[CdiSpec, ...]] = {}
         self._published: SpecFiles | None = None
-        self._has_old_names = False
+        self._removable: Mapping[Path, frozenset[str]] = {}
         self._since: float | None = None
         self._tidied: frozenset[str] | None = None
         self._told: tuple[str, ...] = ()
@@ -117,7 +118,7 @@ class SpecKeeper:
     async def tidy(self, usage: HeldUuids) -> None:
         """Removes the names that no answer can have any more, as far as kubelet tells. Fails in no way."""
         since = self._since
-        if since is None or not self._has_old_names:
+        if since is None or not any(self._removable.values()):
             return
         held = usage.held_uuids(since)
         if held is None or held == self._tidied:
@@ -143,23 +144,28 @@ class SpecKeeper:
             wanted: dict[Path, tuple[CdiSpec, ...]] = dict.fromkeys(self._wanted, ())
             if files.directory is not None:
                 wanted[files.directory] = files.specs
-            self._write(wanted, None)
+            old_names = self._write(wanted, None)
             if files is not self._published:
                 self._wanted, self._published, self._since = wanted, files, None
+                self._removable = old_names
         return files
 
     def _remove_old(self, held: frozenset[str], since: float) -> None:
         with self._lock:
             if self._since == since:  # else other names are about to be served
-                self._write(self._wanted, held)
+                left = self._write(self._wanted, held)
+                self._removable = {path: names & left[path] for path, names in self._removable.items()}
 
-    def _write(self, wanted: Mapping[Path, tuple[CdiSpec, ...]], held: frozenset[str] | None) -> None:
-        has_old_names = False
+    def _write(
+        self, wanted: Mapping[Path, tuple[CdiSpec, ...]], held: frozenset[str] | None
+    ) -> Mapping[Path, frozenset[str]]:
+        """Writes into each directory; gives the old names that are there now."""
+        old_names = {}
         for path, specs in wanted.items():
-            publication = self._open_directory(path).publish(specs, held)
-            has_old_names = has_old_names or bool(publication.old_names)
+            publication = self._open_directory(path).publish(specs, held, self._removable.get(path, ()))
+            old_names[path] = frozenset(publication.old_names)
             _tell(path, publication)
-        self._has_old_names = has_old_names
+        return old_names
 
 
 def _tell(path: Path, publication: Publication) -> None:

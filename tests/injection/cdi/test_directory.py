@@ -67,6 +67,13 @@ def test_old_names_stay_until_it_is_known_that_nobody_has_them(tmp_path: Path) -
     assert contents(tmp_path) == {GPU: spec("GPU-1").to_json()}
 
 
+def test_only_names_that_may_go_are_removed_each_in_its_class(tmp_path: Path) -> None:
+    publish(tmp_path, spec("GPU-1", "all"), spec("all", class_="gds"), spec("all", class_="mofed"))
+    publication = CdiDirectory(tmp_path).publish([], NOBODY, {"gpu=GPU-1", "gds=all"})
+    assert (publication.old_names, publication.removed) == (["gpu=all", "mofed=all"], [GDS])
+    assert names(tmp_path) == ["all"]
+
+
 def test_the_old_names_of_another_process_stay_as_well(tmp_path: Path) -> None:
     (tmp_path / GPU).write_text(spec("MIG-1").to_json(), encoding="utf-8")
     assert publish(tmp_path, spec("GPU-1")).old_names == ["gpu=MIG-1"]

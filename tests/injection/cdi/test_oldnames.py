@@ -46,15 +46,25 @@ MAYBE_SPEC = st.none() | FINE.ours(NAMES)
 HELD = st.none() | st.frozensets(st.sampled_from(["GPU-1", "GPU-2", "MIG-1", "GPU-9"]))
 
 
-@given(MAYBE_SPEC, MAYBE_SPEC, HELD)
+REMOVABLE = st.none() | st.frozensets(st.sampled_from(NAMES))
+
+
+@given(MAYBE_SPEC, MAYBE_SPEC, HELD, REMOVABLE)
 def test_what_is_wanted_wins_and_of_the_rest_only_what_is_needed_stays(
-    previous: CdiSpec | None, wanted: CdiSpec | None, held: frozenset[str] | None
+    previous: CdiSpec | None,
+    wanted: CdiSpec | None,
+    held: frozenset[str] | None,
+    removable: frozenset[str] | None,
 ) -> None:
-    result = with_old_names(previous, wanted, held)
+    result = with_old_names(previous, wanted, held, removable)
     found = {device.name: device for device in result.devices} if result is not None else {}
     new = {device.name: device for device in wanted.devices} if wanted is not None else {}
     old = {device.name: device for device in previous.devices} if previous is not None else {}
-    needed = {name: device for name, device in old.items() if still_named(kind("gpu"), name, held)}
+    needed = {
+        name: device
+        for name, device in old.items()
+        if still_named(kind("gpu"), name, held) or (removable is not None and name not in removable)
+    }
     assert found == needed | new
     if result is None:
         assert not needed
@@ -62,7 +72,7 @@ def test_what_is_wanted_wins_and_of_the_rest_only_what_is_needed_stays(
         return
     result.check()
     assert result.edits == (wanted or previous or result).edits
-    assert with_old_names(result, wanted, held) == result
+    assert with_old_names(result, wanted, held, removable) == result
 
 
 PLAIN = st.lists(st.sampled_from(NAMES), min_size=1, unique=True).map(lambda names: spec(*names))

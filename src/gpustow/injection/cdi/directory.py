@@ -44,8 +44,12 @@ class CdiDirectory:
         self.path = path
         self._surroundings = surroundings or Surroundings()
 
-    def publish(self, specs: Sequence[CdiSpec], held: Collection[str] | None) -> Publication:
+    def publish(
+        self, specs: Sequence[CdiSpec], held: Collection[str] | None, removable: Collection[str] | None = None
+    ) -> Publication:
         """Makes our files hold `specs`, and of their old content what `held` may still ask for (see `still_named`).
+
+        Where `removable` is given, no other names (`class=name`) are removed: they are another process's.
 
         Raises:
             CdiDirectoryError: something cannot be written; each file is then as it was or as it should be.
@@ -59,7 +63,8 @@ class CdiDirectory:
             self._surroundings.calls.make_directory(self.path)
             with opened(self.path, f"{VENDOR}.", self._surroundings) as files:
                 for class_ in CLASSES:
-                    _bring(files, class_, wanted.get(kind(class_)), held, publication)
+                    old = _OldNames(held, None if removable is None else _of_class(class_, removable))
+                    _bring(files, class_, wanted.get(kind(class_)), old, publication)
                 if publication.written or publication.removed:
                     files.sync()
         except OSError as error:
@@ -67,14 +72,25 @@ class CdiDirectory:
         return publication
 
 
-def _bring(
-    files: WholeFiles, class_: str, wanted: CdiSpec | None, held: Collection[str] | None, publication: Publication
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _OldNames:
+    """What is known of the names of one class that are not wanted any more."""
+
+    held: Collection[str] | None
+    removable: Collection[str] | None
+
+
+def _of_class(class_: str, names: Collection[str]) -> frozenset[str]:
+    parts = (name.partition("=") for name in names)
+    return frozenset(name for named, _, name in parts if named == class_)
+
+
+def _bring(files: WholeFiles, class_: str, wanted: CdiSpec | None, old: _OldNames, publication: Publication) -> None:
     """Writes or removes the file of a class, or leaves it alone."""
     name = file_name(class_)
     found = files.read(name)
     previous = _previous(found, name, publication)
-    content = with_old_names(previous, wanted, held)
+    content = with_old_names(previous, wanted, old.held, old.removable)
     if content is None:
         if previous is not None:
             files.remove(name)

@@ -35,11 +35,17 @@ def still_named(kind_: str, name: str, held: Collection[str] | None) -> bool:
     return bool(held)
 
 
-def with_old_names(previous: CdiSpec | None, wanted: CdiSpec | None, held: Collection[str] | None) -> CdiSpec | None:
+def with_old_names(
+    previous: CdiSpec | None,
+    wanted: CdiSpec | None,
+    held: Collection[str] | None,
+    removable: Collection[str] | None = None,
+) -> CdiSpec | None:
     """What the file of a kind is to hold: what is wanted, and what of the previous content may still be asked for.
 
-    Old devices come after the new ones, and get the new edits that all devices of the file share. None if the file is
-    to go.
+    Of the latter only names in `removable` may go, if that is given: what appeared later is somebody else's. Old
+    devices come after the new ones, and get the new edits that all devices of the file share. None if the file is to
+    go.
     """
     if previous is None:
         return wanted
@@ -47,7 +53,8 @@ def with_old_names(previous: CdiSpec | None, wanted: CdiSpec | None, held: Colle
     old = tuple(
         device
         for device in previous.devices
-        if device.name not in new_names and still_named(previous.kind, device.name, held)
+        if device.name not in new_names
+        and (still_named(previous.kind, device.name, held) or not (removable is None or device.name in removable))
     )
     if wanted is not None:
         return replace(wanted, devices=wanted.devices + old)
