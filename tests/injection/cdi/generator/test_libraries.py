@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpustow.injection.cdi.generator.findings import Findings
-from gpustow.injection.cdi.generator.libraries import DriverLibraries, find_libraries
+from gpustow.injection.cdi.generator.libraries import DriverLibraries, find_libraries, library_directories
 from tests.injection.cdi.generator.drivertree import I386, X86_64, Tree, ld_cache
 from tests.injection.cdi.generator.nodes import GLIBC, VERSION
 
@@ -145,3 +145,20 @@ def test_a_link_that_leaves_the_root_is_not_followed_out_of_it(tmp_path: Path) -
     tree.link(f"/usr/lib64/libnvidia-ml.so.{VERSION}", f"{tmp_path}/libcuda.so.{VERSION}")
     libraries, _ = _found(tree)
     assert libraries.driver == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_library"),
+    [
+        ("libcuda.so", True),
+        ("libcuda.so.1", True),
+        ("libcuda.so.999.1", True),
+        ("lib.so", False),
+        ("libcuda.so_old", False),
+        ("libcuda.sock", False),
+        ("nvidia_drv.so", False),
+        ("nvcubins.bin", False),
+    ],
+)
+def test_the_loader_is_told_of_directories_with_libraries_by_their_names(name: str, *, is_library: bool) -> None:
+    assert library_directories([f"/a/{name}", f"/a/{name}"]) == (("/a",) if is_library else ())

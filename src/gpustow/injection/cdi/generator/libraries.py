@@ -36,6 +36,7 @@ LIBRARY_DIRECTORIES = (
 _TELLING = ("libcuda.so.*.*", "libnvidia-ml.so.*.*")
 """The libraries whose file names tell the driver's version."""
 
+_LIBRARY = ("lib?*.so", "lib?*.so.*")
 _OWN_NUMBERS = ("libnvidia-nvvm70.so.*",)
 _GRAPHICS = ("libnvidia-egl-gbm.so.*.*", "libnvidia-egl-wayland.so.*.*", "libnvidia-egl-wayland2.so.*.*")
 _EXPLICIT = (
@@ -148,6 +149,11 @@ def find_libraries(files: Files, known_version: str, findings: Findings, *, expl
     )
 
 
+def library_directories(paths: Iterable[str]) -> tuple[str, ...]:
+    """The directories of those files that the loader takes for libraries by their names, each once."""
+    return tuple(dict.fromkeys(dirname(path) for path in paths if _any_fits([basename(path)], *_LIBRARY)))
+
+
 def _versions(search: LibrarySearch) -> Iterator[str]:
     """The versions that file names tell."""
     for pattern in _TELLING:
@@ -174,8 +180,8 @@ def _each(search: LibrarySearch, patterns: Iterable[str], findings: Findings, wh
         yield from found
 
 
-def _any_fits(names: Iterable[str], pattern: str) -> bool:
-    return any(fnmatchcase(name, pattern) for name in names)
+def _any_fits(names: Iterable[str], *patterns: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
 def _literally(text: str) -> str:

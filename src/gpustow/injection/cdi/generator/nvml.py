@@ -9,14 +9,11 @@ Drawing with a MIG device takes a profile that allows it (`+gfx`); only such a d
 """
 
 import re
-from collections.abc import Iterable
-from fnmatch import fnmatchcase
-from posixpath import basename, dirname
 
 from gpustow.hardware.node import Gpu, Node
 from gpustow.injection.cdi.edits import CdiEdits
 from gpustow.injection.cdi.generator.generated import Parts
-from gpustow.injection.cdi.generator.libraries import DriverLibraries, find_libraries
+from gpustow.injection.cdi.generator.libraries import DriverLibraries, find_libraries, library_directories
 from gpustow.injection.cdi.generator.sources import Sources
 from gpustow.injection.cdi.generator.symlinks import driver_links, graphics_links
 from gpustow.injection.cdi.gpuclass import gpu_class
@@ -28,7 +25,6 @@ COHERENT = "gpu.nvidia.com/coherent"
 _COHERENT_MODEL = re.compile(r"\bG[HB]\d+")
 """GH200, GB200, GB300: Grace with Hopper, with Blackwell."""
 
-_LIBRARY = "lib?*.so*"
 _DRAWS = "gfx"
 
 
@@ -85,8 +81,3 @@ def _environment(libraries: DriverLibraries) -> tuple[str, ...]:
     if not libraries.directories:
         return ()
     return (f"NVIDIA_CTK_LIBCUDA_DIR={':'.join(libraries.directories)}",)
-
-
-def library_directories(paths: Iterable[str]) -> tuple[str, ...]:
-    """The directories of those files that the loader takes for libraries, each once."""
-    return tuple(dict.fromkeys(dirname(path) for path in paths if fnmatchcase(basename(path), _LIBRARY)))

@@ -19,7 +19,7 @@ from gpustow.hardware.node import Node
 from gpustow.injection.cdi.edits import CdiEdits, CdiHook
 from gpustow.injection.cdi.generator.files import Files, Status, matches, read_text, target
 from gpustow.injection.cdi.generator.generated import Parts
-from gpustow.injection.cdi.generator.nvml import library_directories
+from gpustow.injection.cdi.generator.libraries import library_directories
 from gpustow.injection.cdi.generator.sources import Sources
 from gpustow.injection.cdi.generator.symlinks import link
 from gpustow.injection.cdi.names import ALL

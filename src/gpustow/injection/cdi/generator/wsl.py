@@ -14,7 +14,7 @@ from posixpath import join
 from gpustow.injection.cdi.edits import CdiEdits
 from gpustow.injection.cdi.generator.files import target
 from gpustow.injection.cdi.generator.generated import Parts
-from gpustow.injection.cdi.generator.nvml import library_directories
+from gpustow.injection.cdi.generator.libraries import library_directories
 from gpustow.injection.cdi.generator.sources import Sources
 from gpustow.injection.cdi.generator.symlinks import link
 from gpustow.injection.cdi.names import ALL
