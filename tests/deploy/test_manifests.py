@@ -7,7 +7,7 @@ import yaml
 
 from gpustow.cli.options import own_flags
 from gpustow.cli.plugin import prepare
-from gpustow.config import SETTINGS
+from gpustow.config import SETTINGS, Config
 from gpustow.hardware.nodemodel import load_node_model
 from gpustow.kubelet.podresources import pod_resources_socket
 from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY
@@ -27,6 +27,11 @@ def container(path: Path) -> dict[str, Any]:
     [only] = daemon_set["spec"]["template"]["spec"]["containers"]
     assert isinstance(only, dict)
     return only
+
+
+def host_paths(path: Path) -> dict[str, dict[str, str]]:
+    [daemon_set] = documents(path)
+    return {volume["name"]: volume["hostPath"] for volume in daemon_set["spec"]["template"]["spec"]["volumes"]}
 
 
 def arguments(path: Path) -> dict[str, str]:
@@ -85,18 +90,30 @@ def test_the_container_has_no_powers_that_it_does_not_need(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
-def test_mounts_are_the_hosts_directories_at_the_same_path(path: Path) -> None:
-    [daemon_set] = documents(path)
-    volumes = {v["name"]: v["hostPath"]["path"] for v in daemon_set["spec"]["template"]["spec"]["volumes"]}
+def test_mounts_are_the_hosts_directories_at_the_same_path_but_for_the_drivers_root(path: Path) -> None:
+    volumes = {name: host["path"] for name, host in host_paths(path).items()}
     mounts = {mount["name"]: mount["mountPath"] for mount in container(path)["volumeMounts"]}
-    assert mounts == volumes
+    assert mounts == volumes | ({"driver-root": Config().driver_root_ctr_path} if "driver-root" in volumes else {})
     assert "/var/lib/kubelet/device-plugins" in mounts.values()
+
+
+def test_cdi_can_be_asked_for_on_real_nodes() -> None:
+    """As in the chart of v0.20.0: specifications can be written, and the driver's files be found."""
+    [real] = [path for path in MANIFESTS if "node-model" not in arguments(path)]
+    mounts = {
+        mount["mountPath"]: (mount["name"], mount.get("readOnly", False)) for mount in container(real)["volumeMounts"]
+    }
+    written, is_read_only = mounts[Config().cdi_directory]
+    assert not is_read_only
+    assert host_paths(real)[written] == {"path": Config().cdi_directory, "type": "DirectoryOrCreate"}
+    searched, is_read_only = mounts[Config().driver_root_ctr_path]
+    assert is_read_only
+    assert host_paths(real)[searched] == {"path": Config().driver_root, "type": "Directory"}
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_a_node_without_kubelets_list_of_what_is_in_use_does_not_keep_the_pod_from_starting(path: Path) -> None:
-    [daemon_set] = documents(path)
-    volumes = {v["name"]: v["hostPath"] for v in daemon_set["spec"]["template"]["spec"]["volumes"]}
+    volumes = host_paths(path)
     assert Path(volumes["pod-resources"]["path"]) == pod_resources_socket(DEFAULT_DIRECTORY / "kubelet.sock").parent
     assert volumes["pod-resources"]["type"] == "DirectoryOrCreate"
 
