@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +20,9 @@ from gpustow.simulation.kubelet import Container, EmbeddedKubelet, Pod
 from tests.plugin.samples import SHORT
 from tests.plugin.source import FakeSource
 from tests.telemetry.client import fetch
+
+_TIMING = replace(SHORT, usage_every=1000, usage_settles=1000)
+"""What is in use is read when a test says so, and at no other time."""
 
 Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 """Values by the name of a sample and its labels, sorted."""
@@ -46,7 +50,7 @@ class Daemon:
             lambda: load_config(given, {}, lambda _path: self.text),
             lambda _config: self,
             make_source=self.source.make,
-            timing=SHORT,
+            timing=_TIMING,
             random=Random(2),
         )
 
