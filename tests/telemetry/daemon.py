@@ -85,6 +85,7 @@ class Daemon:
         return (await fetch(self.port, "/metrics")).text
 
     async def admit(self, name: str, resource: str, count: int) -> tuple[str, ...]:
+        await self.kubelet.wait_for(resource)  # until then kubelet takes it for no business of its own
         pod = await self.kubelet.admit(Pod(name, containers=(Container("main", {resource: count}),)))
         return pod.device_ids(resource)
 
