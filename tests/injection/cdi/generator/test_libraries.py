@@ -97,6 +97,17 @@ def test_without_nvml_the_version_is_that_in_the_names_of_libraries(tmp_path: Pa
     assert (libraries.version, libraries.directories) == ("550.54.15", ("/usr/lib64",))
 
 
+def test_a_cache_that_is_too_large_to_be_one_is_told_and_not_used(tmp_path: Path) -> None:
+    library = f"/opt/nvidia/libcuda.so.{VERSION}"
+    cache = ld_cache([("libcuda.so.1", library, X86_64)])
+    largest = cache + b"\0" * ((8 << 20) - len(cache))
+    tree = Tree(tmp_path).library(library).file("/etc/ld.so.cache", largest)
+    assert _found(tree)[0].driver == (library,)
+    libraries, told = _found(tree.file("/etc/ld.so.cache", largest + b"\0"))
+    assert libraries.driver == ()
+    assert told[0] == "/etc/ld.so.cache of the driver root is not used: it is larger than 8 MiB"
+
+
 def test_libraries_of_another_version_than_is_loaded_are_not_given_and_told(tmp_path: Path) -> None:
     libraries, told = _found(Tree(tmp_path).library("/usr/lib64/libcuda.so.550.54.15"), "560.1")
     assert libraries == DriverLibraries("560.1")

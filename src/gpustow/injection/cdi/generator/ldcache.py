@@ -11,6 +11,9 @@ Nothing in the file is believed: whatever does not lie in it makes the whole fil
 import struct
 from dataclasses import dataclass
 
+LARGEST = 8 << 20
+"""In bytes: room for some 80,000 libraries, each of which will be looked at. A system with all of CUDA has thousands."""
+
 _OLD_MAGIC = b"ld.so-1.7.0"
 _OLD_HEADER = struct.Struct("=11sxI")
 _OLD_ENTRY = 12
@@ -42,8 +45,10 @@ def parse_ld_cache(data: bytes) -> tuple[CachedLibrary, ...]:
     """The 64-bit libraries in a cache, in its order.
 
     Raises:
-        MalformedLdCache: `data` is not such a file.
+        MalformedLdCache: `data` is not such a file, or larger than any is.
     """
+    if len(data) > LARGEST:
+        raise MalformedLdCache(f"it is larger than {LARGEST >> 20} MiB")
     data = data[_skipped(data) :]
     if len(data) < _HEADER.size:
         raise MalformedLdCache("it is too short for its header")

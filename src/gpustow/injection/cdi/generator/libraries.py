@@ -19,10 +19,9 @@ from posixpath import basename, dirname, join
 
 from gpustow.injection.cdi.generator.files import Files
 from gpustow.injection.cdi.generator.findings import Findings
-from gpustow.injection.cdi.generator.ldcache import CachedLibrary, MalformedLdCache, parse_ld_cache
+from gpustow.injection.cdi.generator.ldcache import LARGEST, CachedLibrary, MalformedLdCache, parse_ld_cache
 
 _LD_CACHE = "/etc/ld.so.cache"
-_LARGEST_LD_CACHE = 64 << 20
 
 _MACHINES = ("x86_64-linux-gnu", "aarch64-linux-gnu")
 LIBRARY_DIRECTORIES = (
@@ -103,7 +102,9 @@ class LibrarySearch:
         Libraries are in the cache by their short names; the file of one may have the name that is looked for.
         """
         return tuple(
-            (path, (library.name, basename(path))) for library in self._ld_cache() for path in self.real([library.path])
+            (path, (library.name, basename(path)))
+            for library in dict.fromkeys(self._ld_cache())
+            for path in self.real([library.path])
         )
 
     def _ld_cache(self) -> tuple[CachedLibrary, ...]:
@@ -112,7 +113,7 @@ class LibrarySearch:
             return ()
         with file:
             try:
-                return parse_ld_cache(file.read(_LARGEST_LD_CACHE))
+                return parse_ld_cache(file.read(LARGEST + 1))
             except (OSError, MalformedLdCache) as error:
                 self._findings.warn(f"{_LD_CACHE} of the driver root is not used: {error}")
                 return ()
