@@ -40,6 +40,14 @@ def test_each_class_has_a_file_that_all_can_read_in_a_directory_that_is_made(tmp
     assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()} == {0o644}
 
 
+def test_a_file_is_whole_open_to_all_and_on_the_disk_before_it_gets_its_name(tmp_path: Path) -> None:
+    calls = FailingCalls()
+    CdiDirectory(tmp_path, Surroundings(calls)).publish([spec("GPU-1")], None)
+    made = calls.made[calls.made.index("create") :]
+    assert made == ["create", "write", "set_mode", "sync", "close", "rename", *made[6:-2], "sync", "close"]
+    assert made[6:-2] == ["open_file"] * (len(CLASSES) - 1)
+
+
 def test_a_file_whose_content_is_right_is_left_alone(tmp_path: Path) -> None:
     publish(tmp_path, spec("GPU-1"))
     before = (tmp_path / GPU).stat()

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 
 LARGEST = 8 << 20
-"""In bytes: room for some 80,000 libraries, each of which will be looked at. A system with all of CUDA has thousands."""
+"""In bytes: room for some 80,000 libraries, each of which will be looked at; with all of CUDA there are thousands."""
 
 _OLD_MAGIC = b"ld.so-1.7.0"
 _OLD_HEADER = struct.Struct("=11sxI")
