@@ -21,6 +21,7 @@ The tree; the number is the exit code of a command that ends with the error:
     │       └── ApiVersionRefused   1           nor will any other resource be taken
     ├── PluginServerError           1   a plugin's socket cannot be served
     ├── PodResourcesError           1   kubelet's PodResources cannot be read
+    ├── DaemonError                 1   a running daemon does not answer, or answers what cannot be read
     └── AdmissionError              1   the embedded kubelet refuses a pod
 
 An error carries its data in attributes, and its text says what is wrong, where, and what to do next.
@@ -197,6 +198,15 @@ class PodResourcesError(GpustowError):
     def __init__(self, socket: str, reason: str) -> None:
         super().__init__(f"cannot read the pods' resources from {socket}: {reason}")
         self.socket = socket
+        self.reason = reason
+
+
+class DaemonError(GpustowError):
+    """A daemon that was asked for its status at `address` did not tell it."""
+
+    def __init__(self, address: str, reason: str, *, advice: str) -> None:
+        super().__init__(f"no status of a daemon at {address}: {reason}", advice=advice)
+        self.address = address
         self.reason = reason
 
 

@@ -13,6 +13,7 @@ from gpustow.cli.earlysignals import end_well_from_now_on
 
 COMMANDS = {
     "plugin": "gpustow.cli.plugin",
+    "status": "gpustow.cli.status",
     "simulate": "gpustow.cli.simulate",
     "explain": "gpustow.cli.explain",
     "allocate": "gpustow.cli.allocate",

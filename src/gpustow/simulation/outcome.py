@@ -90,6 +90,11 @@ class Slot:
     device: Device
     holder: str | None
 
+    @property
+    def healthy(self) -> bool:
+        """Whether the device is."""
+        return self.device.healthy
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

@@ -15,10 +15,11 @@ import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from rich.text import Text
 
-from gpustow.simulation.outcome import Outcome, Phase, Slot
+from gpustow.simulation.outcome import Outcome, Phase
 
 SYMBOLS = string.ascii_uppercase + string.ascii_lowercase + string.digits
 """One a pod, in the order of the workload."""
@@ -50,6 +51,20 @@ class Strokes:
     across: str
     down: str
     free: str
+
+
+class Cell(Protocol):
+    """A slot as it is drawn."""
+
+    @property
+    def holder(self) -> str | None:
+        """The pod, by namespace and name."""
+        ...
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it can be given to one."""
+        ...
 
 
 DRAWN = Strokes("┌┬┐", "└┴┘", "─", "│", "·")
@@ -84,7 +99,7 @@ def draw(outcome: Outcome, symbols: Mapping[str, str], strokes: Strokes = DRAWN)
     label_width = max(len(f"GPU {gpu.index} ") for gpu in outcome.node.gpus) if outcome.node.gpus else 0
     lines = [Text(outcome.policy, style="bold")]
     for gpu in outcome.node.gpus:
-        body = _Card(outcome.slots(gpu), symbols, strokes).lines()
+        body = draw_card(outcome.slots(gpu), symbols, strokes)
         for number, line in enumerate(body):
             label = f"GPU {gpu.index} " if number == min(1, len(body) - 1) else ""
             lines.append(Text.assemble(label.ljust(label_width), line))
@@ -92,6 +107,11 @@ def draw(outcome: Outcome, symbols: Mapping[str, str], strokes: Strokes = DRAWN)
     if fragmented := outcome.mig_fragmentation():
         lines.append(Text(f"MIG fragmentation {sum(fragmented.values())} slices"))
     return lines
+
+
+def draw_card(cells: Sequence[Cell], symbols: Mapping[str, str], strokes: Strokes = DRAWN) -> list[Text]:
+    """The lines of one card: boxes, rows of characters or numbers, by how many slots it has."""
+    return _Card(cells, symbols, strokes).lines()
 
 
 def _free_line(outcome: Outcome) -> Text:
@@ -143,7 +163,7 @@ def _wrap(entries: Iterable[Text], width: int) -> Iterable[Text]:
 class _Card:
     """One GPU's slots as lines."""
 
-    def __init__(self, slots: Sequence[Slot], symbols: Mapping[str, str], strokes: Strokes) -> None:
+    def __init__(self, slots: Sequence[Cell], symbols: Mapping[str, str], strokes: Strokes) -> None:
         self._slots = slots
         self._symbols = symbols
         self._strokes = strokes
@@ -157,18 +177,18 @@ class _Card:
             return self._rows()
         return [self._numbers()]
 
-    def _mark(self, slot: Slot) -> tuple[str, str]:
+    def _mark(self, slot: Cell) -> tuple[str, str]:
         """What stands in a cell, and its style."""
         if slot.holder is not None:
             symbol = self._symbols.get(slot.holder, LATER)
             return symbol, style_of(symbol)
-        return (" ", "") if slot.device.healthy else (UNHEALTHY, "red")
+        return (" ", "") if slot.healthy else (UNHEALTHY, "red")
 
     def _used(self) -> Text:
         used = sum(slot.holder is not None for slot in self._slots)
         if used:
             return Text(f" {used} of {len(self._slots)}")
-        if any(slot.device.healthy for slot in self._slots):
+        if any(slot.healthy for slot in self._slots):
             return Text(" free", style="green")
         return Text(" unhealthy", style="red")
 
