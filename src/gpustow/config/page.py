@@ -114,6 +114,10 @@ NVIDIA's container runtime accepts mounts from version 1.3 of its toolkit on, if
 `accept-nvidia-visible-devices-as-volume-mounts = true`. containerd 1.7 has CDI off unless it is told otherwise, and
 then starts a container without its GPU and without a word.
 
+For the CDI strategies the plugin writes specifications into `cdi.directory`, so the host's directory of that name is
+mounted, writable. It finds the driver's files where the host's `nvidiaDriverRoot` is mounted (`containerDriverRoot`),
+and hooks run the program `nvidiaCTKPath` on the host. What it does not find is told in the log.
+
 With a strategy that is not CDI, `passDeviceSpecs` passes the device nodes as well, from below `nvidiaDevRoot`. The
 settings `gdrcopyEnabled`, `gdsEnabled` and `mofedEnabled` put in the variables `NVIDIA_GDRCOPY`, `NVIDIA_GDS` and
 `NVIDIA_MOFED`, and with CDI the names of those devices. A container with a device of a resource that is shared by MPS
@@ -128,7 +132,8 @@ first pattern counts; what none matches keeps the name that it has without patte
 ### Which GPUs
 
 `gpus.select` serves some GPUs only, `gpus.exclude` leaves some alone. Each is a list of indices, UUIDs, PCI bus ids and
-patterns of models. What is left out is left out of everything, before sharing.
+patterns of models. What is left out is left out of everything, before sharing. A container that has such a GPU from
+before keeps it.
 
 A `NVIDIA_VISIBLE_DEVICES` in the plugin's own environment that lists GPUs selects as well, where the container sees
 more GPUs than it lists, as a privileged one does.
