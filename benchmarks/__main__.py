@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks.cost import measure_cost
 from benchmarks.measurement import Measurement
 from benchmarks.placement import measure_placement
+from benchmarks.telemetry import measure_telemetry
 from benchmarks.wire import measure_wire
 
 COLUMNS = "{:<52} {:>9} {:>6} {:>10} {:>10} {:>10}"
@@ -40,6 +41,7 @@ def _rows(*, quick: bool) -> Iterator[Measurement]:
     yield from measure_placement(quick=quick)
     yield from asyncio.run(measure_wire(repeat=5 if quick else 500))
     yield from asyncio.run(measure_cost(starts=1 if quick else 10, idle_seconds=1 if quick else 20))
+    yield from asyncio.run(measure_telemetry(runs=1 if quick else 10, repeat=5 if quick else 200))
 
 
 main()

@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,8 +33,13 @@ class Daemon:
 
 
 @asynccontextmanager
-async def running_daemon(replicas: int, policy: str = "packed") -> AsyncIterator[Daemon]:
-    """Starts the daemon with `replicas` a GPU, waits until kubelet has all devices, and ends it afterwards."""
+async def running_daemon(
+    replicas: int, policy: str = "packed", flags: Sequence[str] = ("--log-level=error",)
+) -> AsyncIterator[Daemon]:
+    """Starts the daemon with `replicas` a GPU, waits until kubelet has all devices, and ends it afterwards.
+
+    A log with more than errors is thrown away.
+    """
     devices = 8 * replicas
     with TemporaryDirectory(prefix="gpustow-bench-") as directory:
         config = Path(directory) / "config.yaml"
@@ -48,8 +53,9 @@ async def running_daemon(replicas: int, policy: str = "packed") -> AsyncIterator
                     f"--node-model={NODE_MODEL}",
                     f"--config-file={config}",
                     f"--kubelet-socket={kubelet.registration_socket}",
-                    "--log-level=error",
-                ]
+                    *flags,
+                ],
+                stderr=None if "--log-level=error" in flags else subprocess.DEVNULL,
             )
             try:
                 while not kubelet.registrations:  # noqa: ASYNC110 - the list has no event, and its time is what counts

@@ -27,7 +27,7 @@ async def measure_wire(repeat: int) -> list[Measurement]:
     for policy in POLICIES:
         async with running_daemon(REPLICAS, policy) as daemon:
             with grpc.insecure_channel(f"unix:{daemon.socket}") as channel:
-                client = _Client(channel)
+                client = Client(channel)
                 ids = client.ids()
                 rows += _preferences(client, policy, ids, repeat)
                 if policy == POLICIES[-1]:
@@ -39,37 +39,44 @@ def _as_is(message: bytes) -> bytes:
     return message
 
 
-class _Client:
+class Client:
     """Calls with bytes that give bytes."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self._channel = channel
 
     def unary(self, method: Method[Any, Any], request: bytes) -> bytes:
+        """One call."""
         return self._channel.unary_unary(method.path, _as_is, _as_is)(request, timeout=30)
 
     def first_list(self) -> bytes:
+        """The list that a new stream begins with."""
         stream = self._channel.unary_stream(services.LIST_AND_WATCH.path, _as_is, _as_is)(b"", timeout=30)
         first = next(iter(stream))
         stream.cancel()
         return first
 
     def ids(self) -> list[str]:
+        """The ids of that list."""
         return [device.ID for device in protocol.ListAndWatchResponse.FromString(self.first_list()).devices]
 
 
-def _preferences(client: _Client, policy: str, ids: list[str], repeat: int) -> Iterator[Measurement]:
+def _preferences(client: Client, policy: str, ids: list[str], repeat: int) -> Iterator[Measurement]:
     for size in SIZES:
-        container = protocol.ContainerPreferredAllocationRequest(available_deviceIDs=ids, allocation_size=size)
-        request = protocol.PreferredAllocationRequest(container_requests=[container]).SerializeToString()
         yield measure(
             f"grpc/GetPreferredAllocation/{policy}/{len(ids)}/{size}",
-            partial(client.unary, services.GET_PREFERRED_ALLOCATION, request),
+            partial(client.unary, services.GET_PREFERRED_ALLOCATION, preference(ids, size)),
             repeat=repeat,
         )
 
 
-def _others(client: _Client, daemon: Daemon, ids: list[str], repeat: int) -> Iterator[Measurement]:
+def preference(ids: list[str], size: int) -> bytes:
+    """A GetPreferredAllocation for so many of these devices."""
+    container = protocol.ContainerPreferredAllocationRequest(available_deviceIDs=ids, allocation_size=size)
+    return protocol.PreferredAllocationRequest(container_requests=[container]).SerializeToString()
+
+
+def _others(client: Client, daemon: Daemon, ids: list[str], repeat: int) -> Iterator[Measurement]:
     yield measure("grpc/null", lambda: client.unary(services.GET_DEVICE_PLUGIN_OPTIONS, b""), repeat=repeat, warm_up=20)
     container = protocol.ContainerAllocateRequest(devices_ids=ids[:1])
     request = protocol.AllocateRequest(container_requests=[container]).SerializeToString()

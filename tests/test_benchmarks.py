@@ -49,5 +49,9 @@ def test_a_quick_run_gives_every_row_as_a_table_and_as_json_lines(tmp_path: Path
         "start/registered",
         "memory/resident/800 devices",
         "cpu/idle",
+        "telemetry/memory/added",
+        "telemetry/decision/added",
+        "telemetry/scrape/8000 devices",
+        "telemetry/node/8000 devices",
     ):
         assert expected in names

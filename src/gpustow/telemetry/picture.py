@@ -13,6 +13,7 @@ from gpustow.config.effective import effective
 from gpustow.hardware.links import UNKNOWN_LINK
 from gpustow.hardware.node import Gpu
 from gpustow.health.condition import Fitness
+from gpustow.kubelet.podresources import HeldDevice
 from gpustow.resources.device import Device
 from gpustow.telemetry.decisions import DecisionStatus
 from gpustow.telemetry.facts import Facts, ServedFacts
@@ -88,6 +89,10 @@ def _resource(served: ServedFacts, tally: Tally) -> ResourceStatus:
     )
 
 
+def _holder(device: HeldDevice) -> HolderStatus:
+    return HolderStatus(device.namespace, device.pod, device.container)
+
+
 @dataclass(frozen=True, slots=True)
 class _Cards:
     """The GPUs, by what is known of each from its index on."""
@@ -149,16 +154,12 @@ class _Cards:
             used=part.slots.used,
             free=part.slots.free,
             unhealthy=part.slots.unhealthy,
-            held=tuple(self._held(part, each) for each in part.held),
+            held=tuple(self._held(part.served.resource.name, each) for each in part.held),
         )
 
-    def _held(self, part: CardPart, device: Device) -> HeldStatus:
-        holders = self.facts.holders.get((part.served.resource.name, device.id), ())
-        return HeldStatus(
-            id=device.id,
-            replica=device.replica,
-            holders=tuple(HolderStatus(each.namespace, each.pod, each.container) for each in holders),
-        )
+    def _held(self, resource: str, device: Device) -> HeldStatus:
+        holders = self.facts.holders.get((resource, device.id), ())
+        return HeldStatus(device.id, device.replica, tuple([_holder(each) for each in holders]))
 
     def _gpu_health(self, uuid: str, parts: list[CardPart], *, found: bool) -> HealthStatus:
         """The GPU's own health; that of a MIG device makes no GPU unhealthy."""

@@ -8,11 +8,16 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
 
 def plain(value: Any) -> Any:
     """The value as numbers, texts, lists and dictionaries."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {key: plain(getattr(value, name)) for name, key in _keys(type(value))}
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if is_dataclass(kind):
+        return {key: plain(getattr(value, name)) for name, key in _keys(kind)}
     if isinstance(value, (tuple, list)):
         return [plain(item) for item in value]
     if isinstance(value, dict):

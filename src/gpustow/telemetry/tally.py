@@ -7,6 +7,8 @@ it is served, all of its devices are healthy, and nothing on it is in use, of an
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
+from operator import attrgetter
 
 from gpustow.resources.device import Device
 from gpustow.telemetry.facts import Facts, ServedFacts
@@ -87,23 +89,17 @@ def _parts(facts: Facts, served: ServedFacts) -> Iterator[CardPart]:
     for id_ in facts.held.get(served.resource.name, ()):
         device = by_id.get(id_)
         if device is not None:
-            held.setdefault((device.gpu_index, device.uuid), []).append(device)
-    counts: dict[tuple[int, str], Slots] = {}
-    first: dict[tuple[int, str], Device] = {}
-    for device in served.resource.devices:
-        key = (device.gpu_index, device.uuid)
-        slots = counts.get(key)
-        if slots is None:
-            slots = counts[key] = Slots()
-            first[key] = device
-        slots.total += 1
-        slots.healthy += device.healthy
-    for key, slots in counts.items():
+            held.setdefault(_card_part(device), []).append(device)
+    for key, devices in groupby(served.resource.devices, key=_card_part):
+        all_of_it = list(devices)
         mine = sorted(held.get(key, ()), key=_replica)
-        slots.used = len(mine)
+        slots = Slots(total=len(all_of_it), healthy=sum([device.healthy for device in all_of_it]), used=len(mine))
         slots.free = slots.healthy - sum(device.healthy for device in mine)
         slots.unhealthy = slots.total - slots.used - slots.free
-        yield CardPart(served, first[key], slots, tuple(mine))
+        yield CardPart(served, all_of_it[0], slots, tuple(mine))
+
+
+_card_part = attrgetter("gpu_index", "uuid")
 
 
 def _replica(device: Device) -> int:
