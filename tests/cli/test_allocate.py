@@ -12,9 +12,11 @@ import yaml
 
 from gpustow.cli import main
 from gpustow.hardware.nodemodel import load_node_model
+from gpustow.hardware.simulated import SimulatedReader
 from tests.cli.commands import Ended
 
 T4 = [gpu.uuid for gpu in load_node_model("t4-4").node.gpus]
+LISTED = "/var/run/nvidia-container-devices"
 VENDOR = "k8s.device-plugin.nvidia.com"
 
 Allocate = Callable[..., Ended]
@@ -122,6 +124,18 @@ def test_mig_devices_are_served_where_nobody_says_otherwise_and_a_flag_says_othe
     assert ended.code == 0
     assert ": GPU-" in ended.out
     assert "warning: GPU 0" in ended.err
+
+
+def test_on_this_machine_the_environment_counts_as_for_the_plugin_and_on_a_node_model_it_does_not(
+    allocate: Allocate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVICE_LIST_STRATEGY", "volume-mounts")
+    assert "NVIDIA_VISIBLE_DEVICES=MIG-" in allocate("--node-model", "a100-4-mig-5").out
+    reader = SimulatedReader(load_node_model("a100-4-mig-5"))
+    monkeypatch.setattr("gpustow.cli.allocate.reader_maker", lambda *_: lambda _config: reader)
+    ended = allocate("--ids", "1")
+    assert (ended.code, ended.out.splitlines()[1]) == (0, f"  env         NVIDIA_VISIBLE_DEVICES={LISTED}")
+    assert "under MIG strategy none" in ended.err
 
 
 def test_a_resource_is_named_with_or_without_its_prefix(allocate: Allocate) -> None:

@@ -25,7 +25,9 @@ from gpustow.simulation.scenario import default_flags
 
 _HELP = """Prints what a container would get: variables, mounts, device nodes, annotations and CDI devices.
 
-It is the plugin's own answer to kubelet's Allocate, on this machine or a node model. Devices are named by id, or by
+It is the plugin's own answer to kubelet's Allocate: on a node model, or on this machine with the configuration of this
+environment, which in the plugin's container is its own. Without --config or --flag mig-strategy, MIG devices of a node
+model are served. Devices are named by id, or by
 index as in `gpustow explain`; each --ids is one container. Without --ids, the devices are those that the plugin prefers
 for --size on an idle node. What the node lacks, and what in the configuration has no effect, is told on stderr. The key
 of an annotation is another one each time.
@@ -83,9 +85,10 @@ def allocate(
 
 def _offer(flags: dict[str, object], node_model: str | None, system_root: str) -> tuple[Node, Offer]:
     """The node and what it offers; tells what is to be said about it."""
-    loaded = load_config(flags, {})
+    environ = os.environ if node_model is None else {}
+    loaded = load_config(flags, environ)
     node = reader_maker(node_model, os.environ, system_root)(loaded.config).read()
-    if "config-file" not in flags and "mig-strategy" not in flags:
+    if node_model is not None and "config-file" not in flags and "mig-strategy" not in flags:
         loaded = load_config({**default_flags(node), **flags}, {})
     offer = Offer.of(node, loaded.config, host_reader(node_model)(loaded.config, node.platform))
     for warning in (*loaded.warnings, *offer.notes):
