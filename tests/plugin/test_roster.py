@@ -113,6 +113,19 @@ def test_a_resource_of_which_nothing_is_left_stays_while_something_of_it_is_held
     assert world.health == {GPU: {"GPU-0": True, "GPU-1": False}}
 
 
+def test_what_only_the_configuration_does_not_offer_any_more_is_withdrawn(world: World) -> None:
+    found = node(gpu(0), gpu(1, mig_devices=2))
+    world.find(found)
+    assert world.roster.served[MIG].withdrawn == frozenset()
+    world.find(found, "none")
+    assert world.roster.served[MIG].withdrawn == {"MIG-1-0", "MIG-1-1"}
+    world.know({"MIG-1-1": "XID 62"})
+    assert world.roster.served[MIG].withdrawn == {"MIG-1-0"}
+    assert world.health[MIG] == {"MIG-1-0": False, "MIG-1-1": False}
+    world.find(node(gpu(0), gpu(1)), "none")
+    assert world.roster.served[MIG].withdrawn == frozenset(), "it is not there any more"
+
+
 def test_what_comes_back_is_as_before(world: World) -> None:
     world.find(node(gpu(0), gpu(1, mig_devices=1)))
     world.find(node(gpu(0), gpu(1, mig_devices=2)))

@@ -159,6 +159,16 @@ async def test_an_unknown_device_is_refused_by_its_name_and_changes_nothing(tmp_
     assert recorder.events[-2] == f"allocation failed {GPU}"
 
 
+async def test_what_is_only_withdrawn_is_answered_and_what_is_sick_is_refused(tmp_path: Path) -> None:
+    sick = with_health(served(), _0=False, _1=False)
+    async with serving(tmp_path, replace(sick, withdrawn=frozenset({"GPU-0"}))) as (_, calls):
+        response = await calls.allocate(allocate_request(["GPU-0"]))
+        assert response.container_responses[0].envs["NVIDIA_VISIBLE_DEVICES"] == "GPU-0"
+        for ids in (["GPU-1"], ["GPU-0", "GPU-1"]):
+            with pytest.raises(grpc.aio.AioRpcError, match="unhealthy device: GPU-1"):
+                await calls.allocate(allocate_request(ids))
+
+
 async def test_a_fault_of_ours_in_allocate_is_an_error_that_says_what_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

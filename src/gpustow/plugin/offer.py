@@ -23,7 +23,8 @@ from gpustow.resources.device import Resource
 class ServedResource:
     """One resource, with what its handlers need.
 
-    `device_list` is the serialised ListAndWatchResponse, `host` what the node has beside its GPUs.
+    `device_list` is the serialised ListAndWatchResponse, `host` what the node has beside its GPUs. `withdrawn` are the
+    ids that are unhealthy for no other reason than that the configuration does not offer them any more.
     """
 
     resource: Resource
@@ -32,6 +33,7 @@ class ServedResource:
     inventory: Inventory
     device_list: bytes
     host: HostDevices = NO_HOST_DEVICES
+    withdrawn: frozenset[str] = frozenset()
 
     @classmethod
     def of(

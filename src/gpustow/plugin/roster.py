@@ -8,6 +8,10 @@ A device is healthy if the last reading found it and nothing is known against it
 long as a container may hold it (`continuity`), or as long as the driver lists its GPU and cannot read it: such a GPU is
 sick, not gone. Where a reading makes no valid offer, the old one goes on with what was not found marked unhealthy.
 
+One that only the configuration does not offer any more is unhealthy as well, so that nobody new gets it. But kubelet
+may have chosen it a moment before, for a pod whose admission is under way, and that pod is answered: nothing is wrong
+with the device (`ServedResource.withdrawn`).
+
 Limits: of devices that left before this process started nothing is known.
 """
 
@@ -20,7 +24,7 @@ from gpustow.kubelet.devicefeed import device_list
 from gpustow.plugin.continuity import successor
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import Offer, ServedResource
-from gpustow.resources.device import Device
+from gpustow.resources.device import Device, Resource
 
 log = logging.getLogger(__name__)
 
@@ -162,13 +166,15 @@ class Roster:
         if resource is None or base is None:
             return None
         sick = {device.id for device in resource.devices if not device.healthy or self._is_sick(device)}
+        withdrawn = self._withdrawn(resource, new)
         if new is not None and resource is new.resource and not sick:
             return new
         devices = tuple(
             replace(device, healthy=False) if device.healthy and device.id in sick else device
             for device in resource.devices
         )
-        if old is not None and devices == old.resource.devices and (base is old or base is self._basis.get(name)):
+        same = old is not None and (devices, withdrawn) == (old.resource.devices, old.withdrawn)
+        if same and (base is old or base is self._basis.get(name)):
             return old
         inventory = base.inventory
         if set(inventory.sick) != {number for number, id_ in enumerate(inventory.ids) if id_ in sick}:
@@ -178,6 +184,14 @@ class Roster:
             resource=replace(resource, devices=devices),
             inventory=inventory,
             device_list=device_list(devices),
+            withdrawn=withdrawn,
+        )
+
+    def _withdrawn(self, resource: Resource, new: ServedResource | None) -> frozenset[str]:
+        """The devices that are not offered any more although they are there and nothing is known against them."""
+        here = set() if new is None else new.resource.by_id.keys()
+        return frozenset(
+            device.id for device in resource.devices if device.id not in here and not self._is_sick(device)
         )
 
     def _stays(self, name: str, device: Device) -> bool:

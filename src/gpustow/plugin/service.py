@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from random import Random, SystemRandom
 from uuid import UUID
 
@@ -30,6 +31,7 @@ from gpustow.plugin.containerresponse import container_response
 from gpustow.plugin.observer import PluginObserver
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import ServedResource
+from gpustow.resources.device import Resource
 
 log = logging.getLogger(__name__)
 
@@ -175,9 +177,22 @@ def container_answer(
     served: ServedResource, ids: Sequence[str], response_id: str
 ) -> protocol.ContainerAllocateResponse:
     """What a container gets with these devices. Raises AllocationRefused."""
-    edits = container_edits(served.resource, ids, served.config, served.host, response_id)
+    edits = container_edits(_answerable(served, ids), ids, served.config, served.host, response_id)
     _check_rule(served, ids)
     return container_response(edits)
+
+
+def _answerable(served: ServedResource, ids: Sequence[str]) -> Resource:
+    """The resource, with those of the devices healthy that are only withdrawn: kubelet chose them a moment ago."""
+    if served.withdrawn.isdisjoint(ids):
+        return served.resource
+    return replace(
+        served.resource,
+        devices=tuple(
+            replace(device, healthy=True) if device.id in served.withdrawn else device
+            for device in served.resource.devices
+        ),
+    )
 
 
 def _check_rule(served: ServedResource, ids: Sequence[str]) -> None:
