@@ -1,0 +1,396 @@
+"""What can happen in a world, and how it is written down: a deed has a kind, two numbers and a pause.
+
+The numbers choose among what is there (which card, which pod, how many), so that any part of a story is a story.
+A deed that is not possible does nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from gpustow.health.event import EventKind, HealthEvent
+from gpustow.health.policy import APPLICATION_XIDS
+from tests.lifecycle.health import NOTICE
+from tests.lifecycle.machine import LAYOUTS, Card, Place
+from tests.lifecycle.pods import Violation
+from tests.lifecycle.settings import BAD, SETTINGS
+from tests.lifecycle.world import RELOADED, SEEN, World
+from tests.plugin.samples import our_sockets
+
+FATAL_XIDS = (48, 62, 64, 74, 95, 119)
+FALLEN_OFF = 79
+QUIET = -1.0
+"""The pause of a deed after which one waits until all is quiet."""
+
+HIGHEST = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """Something that happens. After it `pause` seconds pass, or QUIET."""
+
+    kind: str
+    a: int
+    b: int
+    pause: float
+
+    def __str__(self) -> str:
+        return f"Deed({self.kind!r}, {self.a}, {self.b}, {self.pause})"
+
+
+async def admit(world: World, a: int, b: int) -> str | None:
+    """A pod that the scheduler would send here, or now and then one that it would not; one time in four beside what
+    comes next."""
+    if not world.kubelet_up:
+        return None
+    free = {name: number for name, number in world.pods.free().items() if number > 0}
+    names = sorted(free)
+    if not names:
+        return None
+    first = names[a % len(names)]
+    parts = 1 + (b % 7 == 0 and free[first] > 1)
+    wants = {first: 1 + (b // 7) % (free[first] // parts)}
+    if len(names) > 1 and parts == 1 and (a // 8) % 3 == 0:
+        second = names[(a // 24) % len(names)]
+        wants.setdefault(second, 1 + (b // 64) % free[second])
+    if b % 31 == 0:
+        wants[first] += free[first]
+    task = asyncio.create_task(world.pods.admit(wants, parts), name="admission")
+    world.admissions.add(task)
+    what = f"a pod with {parts} x {wants}"
+    if a % 4 == 0:
+        return f"{what} comes"
+    await asyncio.wait([task])
+    return what
+
+
+async def release(world: World, a: int, _b: int) -> str | None:
+    names = sorted(world.pods.running)
+    if not names:
+        return None
+    name = names[a % len(names)]
+    world.pods.release(name)
+    return f"{name} is deleted"
+
+
+async def release_most(world: World, a: int, _b: int) -> str | None:
+    names = sorted(world.pods.running)
+    for name in names[a % 3 :]:
+        world.pods.release(name)
+    return f"all pods but {a % 3} are deleted" if names[a % 3 :] else None
+
+
+def _card(world: World, a: int, *places: Place) -> Card | None:
+    cards = [card for card in world.machine.cards if card.place in places]
+    return cards[a % len(cards)] if cards else None
+
+
+def _may_go(world: World, card: Card) -> bool:
+    """Whether something is left to offer without the card; a reload to a configuration that offers nothing is refused,
+    so the card must stay until the last one has been read."""
+    others = world.expectation.setting.offered(other for other in world.machine.cards if other.here and other != card)
+    return bool(others) or world.clock() >= world.loaded_by
+
+
+def _is_watched(world: World) -> bool:
+    return world.daemon.up and world.is_quiet() and not world.machine.broken
+
+
+async def xid(world: World, a: int, b: int) -> str | None:
+    """An XID, fatal or not, of a card or one of its MIG instances."""
+    card = _card(world, a, Place.HERE)
+    setting = world.expectation.setting
+    if card is None or card.index in setting.exclude or not _is_watched(world):
+        return None
+    code = [*sorted(APPLICATION_XIDS), *FATAL_XIDS, *FATAL_XIDS, *FATAL_XIDS, FALLEN_OFF][b % 25]
+    device = None
+    if card.gpu.mig_devices and (b // 25) % 2 and code != FALLEN_OFF:
+        device = card.gpu.mig_devices[(b // 50) % len(card.gpu.mig_devices)]
+    event = HealthEvent(EventKind.XID, card.uuid, xid=code)
+    if device is not None:
+        event = replace(event, gpu_instance=device.gpu_instance, compute_instance=device.compute_instance)
+    if not world.daemon.happens(event):
+        return None
+    if code not in APPLICATION_XIDS:
+        hit = device.uuid if device is not None and setting.by_mig else card.uuid
+        world.health.strike(hit, card, found=code == FALLEN_OFF)
+    world.falls_ill(NOTICE)
+    return f"card {card.index}{'' if device is None else f', {device.uuid}'}: XID {code}"
+
+
+async def xid_of_nobody(world: World, _a: int, b: int) -> str | None:
+    """An XID of which the driver does not say whose it is."""
+    if not _is_watched(world):
+        return None
+    code = FATAL_XIDS[b % len(FATAL_XIDS)]
+    if not world.daemon.happens(HealthEvent(EventKind.XID, None, xid=code)):
+        return None
+    for card in world.machine.cards:
+        if card.here and card.index not in world.expectation.setting.exclude:
+            world.health.strike(card.uuid, card)
+    world.falls_ill(NOTICE)
+    return f"some card: XID {code}"
+
+
+async def need_repair(world: World, a: int, _b: int) -> str | None:
+    """A card waits for a repair."""
+    whole = [card for card in world.machine.cards if not card.repair]
+    if not whole:
+        return None
+    card = whole[a % len(whole)]
+    card.repair = True
+    world.repair_since[card.index] = world.clock()
+    world.health.needs_repair(card)
+    return f"card {card.index} needs a repair"
+
+
+async def repair(world: World, a: int, _b: int) -> str | None:
+    cards = [card for card in world.machine.cards if card.repair]
+    if not cards:
+        return None
+    card = cards[a % len(cards)]
+    card.repair = False
+    world.health.repaired(card, world.repair_since[card.index])
+    return f"card {card.index} is repaired"
+
+
+async def lose(world: World, a: int, _b: int) -> str | None:
+    card = _card(world, a, Place.HERE)
+    if card is None or not _may_go(world, card):
+        return None
+    world.expectation.remember()
+    quiet = world.is_quiet() and world.kubelet_up and world.daemon.up
+    world.machine.move(card, Place.LOST)
+    told = world.daemon.happens(HealthEvent(EventKind.LOST, card.uuid))
+    world.health.lost(card, told=told)
+    if quiet:
+        world.expectation.is_lost(card)
+    world.falls_ill(SEEN)
+    return f"card {card.index} is lost"
+
+
+async def remove(world: World, a: int, _b: int) -> str | None:
+    card = _card(world, a, Place.HERE, Place.LOST)
+    if card is None or not _may_go(world, card):
+        return None
+    world.expectation.remember()
+    if card.here:
+        told = world.daemon.happens(HealthEvent(EventKind.LOST, card.uuid))
+        world.health.lost(card, told=told)
+    else:
+        world.expectation.is_not_lost(card)
+    world.machine.move(card, Place.AWAY)
+    world.falls_ill(SEEN)
+    return f"card {card.index} is taken away"
+
+
+async def bring_back(world: World, a: int, _b: int) -> str | None:
+    card = _card(world, a, Place.LOST, Place.AWAY)
+    if card is None:
+        return None
+    was = card.place
+    if was is Place.LOST:
+        world.expectation.is_not_lost(card)
+    world.machine.move(card, Place.HERE)
+    world.health.found_again(card)
+    world.expectation.remember()
+    world.takes(SEEN)
+    return f"card {card.index} is back, which was {was.value}"
+
+
+async def cut(world: World, a: int, b: int) -> str | None:
+    """Another MIG layout; SIGHUP after it, or not."""
+    card = _card(world, a, Place.HERE)
+    if card is None or not _may_go(world, card):
+        return None
+    layout = LAYOUTS[b % len(LAYOUTS)]
+    world.expectation.remember()
+    world.health.cut(device.uuid for device in card.gpu.mig_devices)
+    world.machine.cut(card, layout)
+    world.expectation.remember()
+    if (b // 8) % 2 and world.daemon.up:
+        world.daemon.sighup()
+    world.falls_ill(SEEN)
+    return f"card {card.index} is cut into {layout}"
+
+
+async def configure(world: World, a: int, b: int) -> str | None:
+    """Another good configuration, with SIGHUP or left to be seen."""
+    setting = SETTINGS[a % len(SETTINGS)]
+    if not setting.offered(card for card in world.machine.cards if card.here):
+        return None
+    world.write(setting)
+    return _reload(world, b, f"configuration {setting.name!r}")
+
+
+async def configure_badly(world: World, _a: int, b: int) -> str | None:
+    if not world.daemon.up or world.clock() < world.loaded_by:
+        return None
+    world.write(BAD)
+    return _reload(world, b, "a bad configuration")
+
+
+def _reload(world: World, b: int, what: str) -> str:
+    world.takes(SEEN + world.times.rescan if world.daemon.up and "refused" in str(world.daemon.not_ready) else SEEN)
+    if b % 2 and world.daemon.up:
+        world.daemon.sighup()
+        return f"{what}, and SIGHUP"
+    return what
+
+
+async def hup(world: World, _a: int, _b: int) -> str | None:
+    if not world.daemon.up:
+        return None
+    world.daemon.sighup()
+    world.takes(RELOADED)
+    return "SIGHUP"
+
+
+async def restart_kubelet(world: World, a: int, b: int) -> str | None:
+    """Stopped or killed, and started again soon."""
+    if not world.kubelet_up:
+        return None
+    await _stop_kubelet(world, killed=bool(a % 2))
+    await asyncio.sleep((0.05, 0.4, 1.5)[b % 3])
+    await _start_kubelet(world)
+    return f"kubelet is {'killed' if a % 2 else 'stopped'} and started again"
+
+
+async def stop_kubelet(world: World, a: int, _b: int) -> str | None:
+    if not world.kubelet_up:
+        return None
+    await _stop_kubelet(world, killed=bool(a % 2))
+    return f"kubelet is {'killed' if a % 2 else 'stopped'}"
+
+
+async def start_kubelet(world: World, _a: int, _b: int) -> str | None:
+    if world.kubelet_up:
+        return None
+    await _start_kubelet(world)
+    return "kubelet starts"
+
+
+async def _stop_kubelet(world: World, *, killed: bool) -> None:
+    world.comes_or_goes()
+    world.kubelet_up = False
+    await world.kubelet.stop(killed=killed)
+    if killed:
+        world.bury(world.kubelet.registration_socket)
+        world.bury(world.kubelet.pod_resources_socket)
+
+
+async def _start_kubelet(world: World) -> None:
+    world.comes_or_goes()
+    refused = [each for each in await world.kubelet.start() if each.refusal is not None]
+    world.kubelet_up = True
+    world.comes_or_goes()
+    if refused:
+        raise Violation(f"pods that run are refused by the kubelet that starts: {refused}")
+
+
+async def kill(world: World, _a: int, _b: int) -> str | None:
+    if not world.daemon.up:
+        return None
+    await world.daemon.kill()
+    world.expectation.daemon_ended()
+    world.comes_or_goes()
+    return "the daemon is killed"
+
+
+async def stop(world: World, _a: int, _b: int) -> str | None:
+    if not world.daemon.up:
+        return None
+    world.comes_or_goes()
+    await world.daemon.stop()
+    world.expectation.daemon_ended()
+    world.comes_or_goes()
+    return "the daemon is stopped"
+
+
+async def start(world: World, a: int, _b: int) -> str | None:
+    """A good configuration is what it starts with; a bad one would end it."""
+    if world.daemon.up:
+        return None
+    if world.file_is.bad:
+        world.write(SETTINGS[a % len(SETTINGS)])
+    world.expectation.daemon_ended()
+    await asyncio.sleep(0.5)  # an interpreter starts
+    await world.daemon.start()
+    world.loaded_by = world.clock() + SEEN
+    world.comes_or_goes()
+    return f"the daemon starts with configuration {world.file_is.name!r}"
+
+
+async def kill_and_start(world: World, a: int, b: int) -> str | None:
+    if await kill(world, a, b) is None:
+        return None
+    await start(world, a, b)
+    return "the daemon is killed and started again"
+
+
+async def delete_socket(world: World, a: int, _b: int) -> str | None:
+    """Somebody deletes one of our sockets."""
+    sockets = our_sockets(world.kubelet.plugin_directory)
+    if not sockets or not world.daemon.up or not world.is_quiet():
+        return None
+    name = sockets[a % len(sockets)]
+    (world.kubelet.plugin_directory / name).unlink()
+    world.comes_or_goes()
+    return f"{name} is deleted"
+
+
+async def break_source(world: World, _a: int, _b: int) -> str | None:
+    """Health cannot be watched any more."""
+    if world.machine.broken:
+        return None
+    world.machine.broken = True
+    world.health.source_broke()
+    world.daemon.source_changes()
+    world.falls_ill(SEEN)
+    return "the source of health is broken"
+
+
+async def mend_source(world: World, _a: int, _b: int) -> str | None:
+    if not world.machine.broken:
+        return None
+    world.machine.broken = False
+    world.health.source_works()
+    world.daemon.source_changes()
+    world.takes(SEEN)
+    return "the source of health works again"
+
+
+async def wait(_world: World, a: int, _b: int) -> str | None:
+    seconds = (5.0, 15.0, 30.0, 100.0)[a % 4]
+    await asyncio.sleep(seconds)
+    return f"{seconds:g} s pass"
+
+
+KINDS: dict[str, tuple[Callable[[World, int, int], Awaitable[str | None]], int]] = {
+    "admit": (admit, 60),
+    "release": (release, 28),
+    "release_most": (release_most, 2),
+    "xid": (xid, 8),
+    "xid_of_nobody": (xid_of_nobody, 1),
+    "need_repair": (need_repair, 2),
+    "repair": (repair, 4),
+    "lose": (lose, 3),
+    "remove": (remove, 1),
+    "bring_back": (bring_back, 16),
+    "cut": (cut, 5),
+    "configure": (configure, 5),
+    "configure_badly": (configure_badly, 1),
+    "hup": (hup, 2),
+    "restart_kubelet": (restart_kubelet, 4),
+    "stop_kubelet": (stop_kubelet, 1),
+    "start_kubelet": (start_kubelet, 12),
+    "kill": (kill, 1),
+    "stop": (stop, 1),
+    "start": (start, 12),
+    "kill_and_start": (kill_and_start, 3),
+    "delete_socket": (delete_socket, 1),
+    "break_source": (break_source, 1),
+    "mend_source": (mend_source, 8),
+    "wait": (wait, 4),
+}
+"""The deeds, and how often each is tried. Those that mend something are tried often."""
