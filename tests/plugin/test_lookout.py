@@ -89,7 +89,7 @@ def watch_of(path: Path, text: str) -> ConfigWatch:
 
 
 def looks_at(watch: ConfigWatch, times: int = 3) -> list[bool]:
-    return [watch.look() for _ in range(times)]
+    return [bool(watch.look()) for _ in range(times)]
 
 
 def test_without_a_file_nothing_is_looked_at() -> None:
@@ -134,6 +134,24 @@ def test_a_file_that_goes_and_comes_back_as_it_was_is_noticed_if_it_stays_away(t
     assert looks_at(watch) == [False, True, False]
     (tmp_path / "away").rename(path)
     assert looks_at(watch) == [False, True, False]
+
+
+def test_what_has_become_of_the_file_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    watch = watch_of(path, "replicas: 8")
+
+    def news() -> str:
+        return "".join(watch.look() for _ in range(3))
+
+    path.write_text("replicas: 4")
+    assert news() == f"the configuration file {path} has another content"
+    path.unlink()
+    assert news() == f"the configuration file {path} is gone"
+    path.write_text("replicas: 4")
+    assert news() == f"the configuration file {path} is there again"
+    path.unlink()
+    path.mkdir()
+    assert news() == f"the configuration file {path} cannot be read any more"
 
 
 def test_a_config_map_that_swaps_its_links_is_seen(tmp_path: Path) -> None:

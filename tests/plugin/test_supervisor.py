@@ -351,8 +351,39 @@ async def test_what_holds_is_logged_at_the_start_and_after_a_reload_that_works(
         daemon.reader.answer = node(gpu(0, mig_devices=3))
         supervisor.reload()
         await until(lambda: told(f"{MIG}: 3 devices on 1 GPU") == 1)
+        supervisor.reload()
+        await until(lambda: told("the configuration is the same") == 1)
     assert told("migStrategy none; ") == 1
-    assert told("migStrategy mixed (from the flag); ") == 1
+    assert told("changed: flags.migStrategy: none -> mixed (from the flag)") == 1
+    assert told("sharedDevicesAllocationPolicy") == 1, "the rest is told at the start alone"
+
+
+async def test_each_reload_that_is_asked_for_is_answered_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    daemon = Daemon(tmp_path, held=[])
+
+    def told(words: str) -> int:
+        return sum(words in record.getMessage() for record in caplog.records)
+
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
+        await until(lambda: kubelet.live(GPU) and supervisor.not_ready is None)
+        bad_config(daemon)
+        supervisor.reload()
+        await until(lambda: told("the reload is refused, and what ran before goes on: ") == 1)
+        supervisor.reload()
+        await until(lambda: told("refused again: the reload is refused") == 1)
+        [again] = [each.getMessage() for each in caplog.records if "refused again" in each.getMessage()]
+        assert again.endswith("configuration config.yaml is refused: flags: is not a map"), "it is one line"
+        reads = daemon.reader.reads
+        await until(lambda: daemon.reader.reads > reads + 2)
+        assert told("refused") == 2, "retries that nobody asked for stay quiet"
+        assert told("reloading") == 2
+        daemon.config_error = None
+        supervisor.reload()
+        await until(lambda: told("the configuration is accepted, ready again") == 1)
+        assert told("reloading") == 3
 
 
 async def test_the_reader_is_made_for_the_configuration(tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ class ConfigWatch:
     def __init__(self, path: str) -> None:
         self.path = path
         self._digest: str | None = None
+        self._was_there = True
         self._identity = Change()
         self._identity.look("not looked at yet")
 
@@ -91,14 +92,21 @@ class ConfigWatch:
         """The configuration was read from a file with this content (SHA-256 of its text, as `ConfigFile` has it)."""
         self._digest = sha256
 
-    def look(self) -> bool:
-        """Whether the file has another content than before, or is gone, or is there again."""
-        if not self.path or not self._identity.look(_identity(self.path)):
-            return False
-        digest = _digest(self.path)
-        changed = digest != self._digest
+    def look(self) -> str:
+        """What is to be said of the file: it has another content than before, or is gone, or is there again.
+
+        Empty if it is as it was.
+        """
+        identity = _identity(self.path) if self.path else None
+        if not self.path or not self._identity.look(identity):
+            return ""
+        digest, was_there = _digest(self.path), self._was_there
+        self._was_there = identity is not None
+        if digest == self._digest:
+            return ""
         self._digest = digest
-        return changed
+        news = _news(is_there=identity is not None, was_there=was_there, can_be_read=digest is not None)
+        return f"the configuration file {self.path} {news}"
 
 
 class Lookout:
@@ -116,8 +124,8 @@ class Lookout:
         if loaded.file is not None:
             self._file.loaded(loaded.file.sha256)
 
-    def sees_another_file(self) -> bool:
-        """Whether the configuration file has another content, since this was last asked."""
+    def sees_another_file(self) -> str:
+        """What is to be said of the configuration file if it is another, or gone, since this was last asked."""
         return self._file.look()
 
     def sees_another_node(self, config: Config) -> bool:
@@ -131,6 +139,14 @@ def _identity(path: str) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _news(*, is_there: bool, was_there: bool, can_be_read: bool) -> str:
+    if not is_there:
+        return "is gone"
+    if not can_be_read:
+        return "cannot be read any more"
+    return "has another content" if was_there else "is there again"
 
 
 def _digest(path: str) -> str | None:

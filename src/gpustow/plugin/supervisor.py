@@ -37,6 +37,7 @@ from gpustow.health.observer import GuardedHealthObserver, HealthObserver
 from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY
 from gpustow.plugin.blocking import in_thread
 from gpustow.plugin.cdispecs import SpecKeeper, SpecMaker, no_specs
+from gpustow.plugin.configchange import change_lines
 from gpustow.plugin.healthwatch import HealthWatch, SourceMaker
 from gpustow.plugin.hostreading import HostReader, simulated_host
 from gpustow.plugin.knowledge import gathered, readiness
@@ -209,21 +210,22 @@ class Supervisor:
             await self._wait_for_news()
             if self._reload_asked:
                 self._reload_asked = self._rescan_asked = False
-                await self._reload(group)
+                await self._reload(group, asked=True)
             elif self._rescan_asked or self._is_due():
                 self._rescan_asked = False
-                await (self._rescan(group) if self._refused is None else self._reload(group))
+                await (self._rescan(group) if self._refused is None else self._reload(group, asked=False))
             self._serving.roster.settle()
             await self._serving.apply(self._serving.place, group)
             await self._specs.tidy(self._serving.usage)
 
     def _follow(self, loaded: LoadedConfig, group: asyncio.TaskGroup) -> None:
         """This configuration is in force from now on."""
-        self._loaded, self._config = loaded, loaded.config
-        for line in config_lines(loaded):
+        before, self._loaded, self._config = self._loaded, loaded, loaded.config
+        for line in config_lines(loaded) if before is None else change_lines(before, loaded):
             log.info("%s", line)
         for warning in loaded.warnings:
-            log.warning("%s", warning)
+            if before is None or warning not in before.warnings:
+                log.warning("%s", warning)
         self._lookout.follow(loaded)
         self._telling.follow(loaded.config.metrics_address, group)
 
@@ -243,8 +245,8 @@ class Supervisor:
             log.exception("the files that show a change cannot be looked at")
 
     def _notice(self) -> None:
-        if self._lookout.sees_another_file():
-            log.info("the configuration file has another content")
+        if news := self._lookout.sees_another_file():
+            log.info("%s", news)
             self.reload()
         if self._lookout.sees_another_node(self._config):
             log.info("the device nodes are others than before")
@@ -290,9 +292,12 @@ class Supervisor:
         else:
             await self._adopt(survey, self._serving.place, group)
 
-    async def _reload(self, group: asyncio.TaskGroup) -> None:
-        """Goes over to a new configuration and reading, or stays with the old configuration and reads the node."""
-        if self._refused is None:
+    async def _reload(self, group: asyncio.TaskGroup, *, asked: bool) -> None:
+        """Goes over to a new configuration and reading, or stays with the old configuration and reads the node.
+
+        What somebody `asked` for is answered in the log; that a try of our own was in vain again is not told.
+        """
+        if asked:
             log.info("reloading")
         try:
             loaded = await self._load()
@@ -301,24 +306,33 @@ class Supervisor:
             if survey is not None:
                 survey.accepted()
         except GpustowError as error:
-            self._be_refused(f"the reload is refused, and what ran before goes on: {error}")
+            self._be_refused(f"the reload is refused, and what ran before goes on: {error}", asked=asked)
         except Exception as error:  # noqa: BLE001 - a bad reload of any kind must not end the daemon, and is logged
-            self._be_refused(f"the reload failed, and what ran before goes on: {error!r}", error)
+            self._be_refused(f"the reload failed, and what ran before goes on: {error!r}", error, asked=asked)
         else:
-            self._refused = None
+            was_refused, self._refused = self._refused is not None, None
             self._observer.reloaded(None)
             self._follow(loaded, group)
             self._serving.fleet.forget_ended()
-            if survey is not None:
+            if survey is None:
+                self._serving.go_to(place)
+                await self._rescan(group)
+            else:
                 await self._adopt(survey, place, group)
-                return
-            self._serving.go_to(place)
+            if was_refused:
+                log.info("the configuration is accepted%s", ", ready again" if self.not_ready is None else "")
+            return
         await self._rescan(group)
 
-    def _be_refused(self, reason: str, fault: Exception | None = None) -> None:
-        """The reload does not work, for this reason; logs what is new, with the traceback if it is a fault of ours."""
+    def _be_refused(self, reason: str, fault: Exception | None = None, *, asked: bool) -> None:
+        """The reload does not work, for this reason; logs what is new, with the traceback if it is a fault of ours.
+
+        What is not new is told on one line, if the reload was `asked` for.
+        """
         if reason != self._refused:
             log.error("%s", reason, exc_info=fault)
+        elif asked:
+            log.error("refused again: %s", " ".join(reason.split()))
         self._refused = reason
         self._observer.reloaded(reason)
 
