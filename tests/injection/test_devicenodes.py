@@ -1,27 +1,8 @@
-import pytest
-
 from gpustow.config import Config
 from gpustow.hardware.node import Platform
-from gpustow.injection.devicenodes import device_nodes, host_path
+from gpustow.injection.devicenodes import device_nodes
 from gpustow.injection.hostdevices import CONTROL_NODES, HostDevices, simulated_host_devices
 from tests.injection.samples import gpu, mig
-
-
-@pytest.mark.parametrize(
-    ("root", "path"),
-    [
-        ("/", "/dev/nvidia0"),
-        ("", "/dev/nvidia0"),
-        ("//", "/dev/nvidia0"),
-        ("/run/nvidia/driver", "/run/nvidia/driver/dev/nvidia0"),
-        ("/run/nvidia/driver/", "/run/nvidia/driver/dev/nvidia0"),
-        ("//run//nvidia", "/run/nvidia/dev/nvidia0"),
-        ("/run/nvidia/../driver", "/run/driver/dev/nvidia0"),
-        ("run", "/run/dev/nvidia0"),
-    ],
-)
-def test_a_node_lies_below_the_dev_root_of_the_host(root: str, path: str) -> None:
-    assert host_path(root, "/dev/nvidia0") == path
 
 
 def test_the_path_in_the_container_never_has_the_root_and_that_on_the_host_always_has() -> None:

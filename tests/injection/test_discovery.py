@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpustow.config import Config
-from gpustow.injection.discovery import DiscoveryRoots, is_directory
+from gpustow.injection.discovery import DiscoveryRoots, host_path, is_directory
 
 CONFIG = Config(driver_root_ctr_path="/driver-root")
 
@@ -31,3 +33,32 @@ def test_a_directory_that_cannot_be_looked_at_is_not_there(tmp_path: Path, name:
     assert not is_directory(tmp_path / name)
     roots = DiscoveryRoots.of(Config(driver_root_ctr_path=f"/{name}"), tmp_path)
     assert roots == DiscoveryRoots(tmp_path, tmp_path, is_mounted=False)
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "expected"),
+    [
+        ("/", "/dev/nvidia0", "/dev/nvidia0"),
+        ("", "/dev/nvidia0", "/dev/nvidia0"),
+        ("//", "/dev/nvidia0", "/dev/nvidia0"),
+        ("/run/nvidia/driver", "/dev/nvidia0", "/run/nvidia/driver/dev/nvidia0"),
+        ("/run/nvidia/driver/", "/dev/nvidia0", "/run/nvidia/driver/dev/nvidia0"),
+        ("//run//nvidia", "/dev/nvidia0", "/run/nvidia/dev/nvidia0"),
+        ("/run/nvidia/../driver", "/dev/nvidia0", "/run/driver/dev/nvidia0"),
+        ("run", "/dev/nvidia0", "/run/dev/nvidia0"),
+        ("/driver", "/driver-backup/x", "/driver/driver-backup/x"),
+        ("/driver", "/driver/x", "/driver/driver/x"),
+    ],
+)
+def test_what_is_found_lies_below_a_root_of_the_host(root: str, path: str, expected: str) -> None:
+    assert host_path(root, path) == expected
+
+
+_LETTERS = st.characters(codec="ascii", exclude_characters="/\0")
+_NAMES = st.text(_LETTERS, min_size=1).filter(lambda name: name.strip("."))
+_PATHS = st.lists(_NAMES, min_size=1).map(lambda names: "/" + "/".join(names))
+
+
+@given(_PATHS, _PATHS)
+def test_the_path_is_the_rest_of_the_hosts_path(root: str, path: str) -> None:
+    assert host_path(root, path) == root + path

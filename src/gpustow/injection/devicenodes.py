@@ -5,10 +5,10 @@ the container runtime knew of. v0.20.0 repeats a node that several devices of a 
 MIG devices, and orders them at random; here each comes once, in the order of the request.
 """
 
-import posixpath
 from collections.abc import Sequence
 
 from gpustow.config import Config
+from gpustow.injection.discovery import host_path
 from gpustow.injection.edits import DeviceNode
 from gpustow.injection.hostdevices import HostDevices, imex_channel_path
 from gpustow.resources.device import Device
@@ -24,8 +24,3 @@ def device_nodes(devices: Sequence[Device], config: Config, host: HostDevices) -
         ]
     )
     return tuple(DeviceNode(path, host_path(config.dev_root, path)) for path in paths)
-
-
-def host_path(root: str, path: str) -> str:
-    """Where on the host the `path` of a container lies, below `root`."""
-    return posixpath.normpath(f"///{root}/{path}")  # three slashes, because POSIX lets two alone mean something else

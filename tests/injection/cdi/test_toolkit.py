@@ -114,6 +114,13 @@ def test_device_nodes_of_the_drivers_root_are_found_there_and_named_by_the_dev_r
     assert not [word for word in fake.runs()[0] if word.startswith("--dev-root")]
 
 
+@pytest.mark.parametrize("root", ["run/nvidia/driver", "/run//nvidia/driver/", "/run/x/../nvidia/driver"])
+def test_roots_of_the_host_may_be_written_in_any_way(root: str, tmp_path: Path) -> None:
+    fake = FakeToolkit(tmp_path, has_dev=True)
+    plain = replace(CONFIG, driver_root="/run/nvidia/driver", dev_root="/run/nvidia/driver")
+    assert fake.generate(replace(CONFIG, driver_root=root, dev_root=root)) == fake.generate(plain)
+
+
 def test_flags_that_are_newer_are_given_where_they_are_needed(tmp_path: Path) -> None:
     fake = FakeToolkit(tmp_path)
     fake.generate(

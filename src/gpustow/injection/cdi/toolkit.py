@@ -30,7 +30,7 @@ from gpustow.injection.cdi.names import ALL, GPU_CLASS, VENDOR, kind
 from gpustow.injection.cdi.program import OutputTooLong, Result, run_program
 from gpustow.injection.cdi.simplify import with_all
 from gpustow.injection.cdi.specification import CdiSpec, parse_spec
-from gpustow.injection.discovery import DiscoveryRoots, is_directory
+from gpustow.injection.discovery import DiscoveryRoots, host_path, is_directory
 
 PROGRAM = "nvidia-ctk"
 SECONDS = 30.0
@@ -151,8 +151,8 @@ class Toolkit:
     def _host_paths(self, config: Config) -> HostPaths:
         return HostPaths.of(
             [
-                (str(self.driver), config.driver_root),
-                (str(self.devices / "dev"), f"{config.dev_root.rstrip('/')}/dev"),
+                (str(self.driver), host_path(config.driver_root, "/")),
+                (str(self.devices / "dev"), host_path(config.dev_root, "/dev")),
             ]
         )
 

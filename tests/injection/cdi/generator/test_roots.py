@@ -2,39 +2,13 @@
 
 from pathlib import Path
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from gpustow.config import Config
-from gpustow.injection.cdi.generator.roots import DATA_DIRECTORIES, PROGRAM_DIRECTORIES, DriverRoot, below
+from gpustow.injection.cdi.generator.roots import DATA_DIRECTORIES, PROGRAM_DIRECTORIES, DriverRoot
 from tests.injection.cdi.generator.drivertree import Tree
-
-_PARTS = st.lists(st.text(st.characters(codec="ascii", exclude_characters="/\0"), min_size=1), min_size=1).map("/".join)
 
 
 def _config(driver_root: str = "/run/nvidia/driver", dev_root: str = "/", mounted: str = "/driver-root") -> Config:
     return Config(driver_root=driver_root, dev_root=dev_root, driver_root_ctr_path=mounted)
-
-
-@pytest.mark.parametrize(
-    ("root", "path", "expected"),
-    [
-        ("/", "/dev/nvidia0", "/dev/nvidia0"),
-        ("", "/dev/nvidia0", "/dev/nvidia0"),
-        ("/run/nvidia/driver", "/usr/bin/x", "/run/nvidia/driver/usr/bin/x"),
-        ("/run/nvidia/driver/", "/usr/bin/x", "/run/nvidia/driver/usr/bin/x"),
-        ("/driver", "/driver-backup/x", "/driver/driver-backup/x"),
-        ("/driver", "/driver/x", "/driver/driver/x"),
-    ],
-)
-def test_a_path_is_put_below_a_root(root: str, path: str, expected: str) -> None:
-    assert below(root, path) == expected
-
-
-@given(_PARTS, _PARTS)
-def test_the_path_is_the_rest_of_the_hosts_path(root: str, path: str) -> None:
-    assert below(f"/{root}", f"/{path}") == f"/{root}/{path}"
 
 
 def test_the_driver_is_searched_where_it_is_mounted_and_the_nodes_where_it_has_dev(tmp_path: Path) -> None:

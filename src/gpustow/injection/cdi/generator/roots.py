@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gpustow.config import Config
 from gpustow.injection.cdi.generator.files import Files, RootFiles, SimulatedFiles
-from gpustow.injection.discovery import DiscoveryRoots
+from gpustow.injection.discovery import DiscoveryRoots, host_path
 
 PROGRAM_DIRECTORIES = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 DATA_DIRECTORIES = ("/usr/local/share", "/usr/share")
@@ -73,17 +73,11 @@ class DriverRoot:
 
     def host_path(self, path: str) -> str:
         """The host's path of a file below the driver's root."""
-        return below(self.driver_root, path)
+        return host_path(self.driver_root, path)
 
     def device_host_path(self, path: str) -> str:
         """The host's path of a device node below the dev root."""
-        return below(self.dev_root, path)
-
-
-def below(root: str, path: str) -> str:
-    """`path`, which is absolute below `root`, with the root before it."""
-    root = root.strip("/")
-    return f"/{root}{path}" if root else path
+        return host_path(self.dev_root, path)
 
 
 def _warnings(config: Config, roots: DiscoveryRoots) -> tuple[str, ...]:
