@@ -34,3 +34,9 @@ def test_what_is_accepted_is_accepted_again(text: str) -> None:
         return
     assert resource_name(name) == name
     assert resource_name(name.removeprefix("nvidia.com/")) == name
+
+
+@pytest.mark.parametrize("text", ["amd.com/gpu", "nvidia/gpu", "NVIDIA.com/gpu"])
+def test_another_prefix_is_told_as_what_is_wrong(text: str) -> None:
+    with pytest.raises(ValueError, match=r"the prefix has to be nvidia\.com/, not "):
+        resource_name(text)

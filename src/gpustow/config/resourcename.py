@@ -17,6 +17,9 @@ _SHORT = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.ASCII)
 
 def resource_name(text: str) -> str:
     """The full name for `text`, with or without the prefix. Raises ValueError with the rule that it breaks."""
+    prefix, slash, _ = text.partition("/")
+    if slash and not text.startswith(PREFIX):
+        raise ValueError(f"{text!r} is not a resource name: the prefix has to be {PREFIX}, not {prefix}/")
     name = text if text.startswith(PREFIX) else PREFIX + text
     short = name.removeprefix(PREFIX)
     if not _SHORT.fullmatch(short):
