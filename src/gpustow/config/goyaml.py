@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from gpustow.config.yamlfault import fault_in_words
 from gpustow.errors import Problem
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -62,8 +63,8 @@ def parse(text: str) -> Document:
             loader.dispose()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise ValueError(" ".join(str(error).split())) from error
+    except yaml.YAMLError as error:
+        raise ValueError(fault_in_words(error, text)) from error
     return Document(root, tuple(reading.doubtful))
 
 
