@@ -115,11 +115,11 @@ def test_the_example_of_the_page_is_taken_without_a_word() -> None:
 
 
 def test_unknown_keys_are_told_with_the_nearest() -> None:
-    _, findings = read("health: {xidPolici: x, events: {eccDoubelBit: fatal}, recovery: {holdtime: 1s}}")
+    _, findings = read("health: {xidPolici: x, events: {eccDoubelBit: fatal}, recovery: {holdTim: 1s}}")
     assert [str(problem) for problem in findings.unknown] == [
         "health.xidPolici: unknown key, without effect; did you mean 'xidPolicy'?",
         "health.events.eccDoubelBit: unknown key, without effect; did you mean 'eccDoubleBit'?",
-        "health.recovery.holdtime: unknown key, without effect; did you mean 'holdTime'?",
+        "health.recovery.holdTim: unknown key, without effect; did you mean 'holdTime'?",
     ]
 
 
@@ -164,3 +164,23 @@ def test_the_variables_are_shown_and_what_says_nothing_in_them_is_told() -> None
     loaded = load_config({}, environ)
     assert "DP_DISABLE_HEALTHCHECKS: 'x' is not the number of an XID, and left out" in loaded.warnings
     assert 69 in loaded.config.xid_switches.disabled
+
+
+def test_keys_in_another_case_hold_with_a_warning() -> None:
+    text = "health: {XidPolicy: catalogue, events: {ECCDoubleBit: ignore}, recovery: {HoldTime: 5m}}"
+    health, findings = read(text)
+    assert health.xid_policy is XidPolicy.CATALOGUE
+    assert health.events == {"eccDoubleBit": IGNORE}
+    assert health.recovery.hold_time == 300.0
+    assert {problem.path: problem.message for problem in findings.warnings} == {
+        "health.XidPolicy": "it is read as 'xidPolicy'; write it so",
+        "health.events.ECCDoubleBit": "it is read as 'eccDoubleBit'; write it so",
+        "health.recovery.HoldTime": "it is read as 'holdTime'; write it so",
+    }
+    assert (findings.refused, findings.unknown) == ([], [])
+
+
+@pytest.mark.parametrize("value", ["5", "'5'", "5000000000"])
+def test_a_duration_without_a_unit_is_refused(value: str) -> None:
+    _, findings = read(f"health: {{checkInterval: {value}}}")
+    assert "is not a duration such as 60s" in findings.refused[0].message

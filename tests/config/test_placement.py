@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gpustow.config import load_config
 from gpustow.config.placement import ResourcePlacement, read_placement
 from gpustow.config.section import Findings, Section
 
@@ -86,3 +87,10 @@ def test_unknown_keys_are_told_with_the_nearest() -> None:
         "placement.resource: unknown key, without effect; did you mean 'resources'?",
         "placement.resources[0].polcy: unknown key, without effect; did you mean 'policy'?",
     ]
+
+
+def test_its_key_in_another_case_holds_with_a_warning() -> None:
+    text = "placement: {Resources: [{name: gpu, policy: packed}]}"
+    loaded = load_config({"config-file": "f"}, {}, lambda _: text)
+    assert [entry.name for entry in loaded.config.placement] == ["nvidia.com/gpu"]
+    assert loaded.warnings == ("f: placement.Resources: it is read as 'resources'; write it so",)

@@ -74,7 +74,7 @@ def read_health(section: Section) -> HealthConfig:
     """The section `health`; its faults go into the section's findings."""
     if not section.is_mapping():
         return HealthConfig()
-    section.expect_exactly(HEALTH_KEYS)
+    section = section.folded(HEALTH_KEYS)
     default = HealthConfig()
     return HealthConfig(
         xid_policy=_policy(section),
@@ -120,7 +120,7 @@ def _events(section: Section) -> dict[str, FaultRule]:
     below = _below(section, "events")
     if below is None:
         return {}
-    below.expect_exactly(HEALTH_EVENT_KEYS + HEALTH_STATE_KEYS)
+    below = below.folded(HEALTH_EVENT_KEYS + HEALTH_STATE_KEYS)
     rules: dict[str, FaultRule] = {}
     for key in HEALTH_EVENT_KEYS + HEALTH_STATE_KEYS:
         rule = _rule(below.child(key))
@@ -147,7 +147,7 @@ def _recovery(section: Section) -> RecoveryConfig:
     default = RecoveryConfig()
     if section.node is None or not section.is_mapping():
         return default
-    section.expect_exactly(RECOVERY_KEYS)
+    section = section.folded(RECOVERY_KEYS)
     enabled, unknown = section.boolean("enabled"), section.boolean("unknownIsProof")
     return RecoveryConfig(
         enabled=default.enabled if enabled is None else enabled,

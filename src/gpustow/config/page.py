@@ -68,7 +68,8 @@ _RULES = """\
 - Lists in flags and environment: separated by commas; flags may be repeated. In the file: a YAML list, or one text.
 - A variable that is set and empty counts as set: to false, to the empty text, to a list with one empty item. Numbers
   and durations are then left alone.
-- Durations: `300ms`, `1h30m`, a number of nanoseconds, or `infinite`.
+- Durations: `300ms`, `1h30m`, or `infinite`; in the file a number of nanoseconds as well, except below `health`, where
+  a unit is needed.
 - YAML is read as Go's library reads it: `1:0` is a text (a MIG index), `0777` is octal, `yes` and `on` are true, a date
   is a text. `null` counts as absent. A key in another case holds, with a warning, except below `timeSlicing`, `mps` and
   in entries of lists.

@@ -43,7 +43,7 @@ def read_placement(section: Section) -> tuple[ResourcePlacement, ...]:
     """The entries of the section `placement`; its faults go into the section's findings."""
     if not section.is_mapping():
         return ()
-    section.expect_exactly(_SECTION_KEYS)
+    section = section.folded(_SECTION_KEYS)
     entries = section.value("resources")
     if not isinstance(entries, list) or not entries:
         section.child("resources").refuse("it must be a list with one entry or more")
