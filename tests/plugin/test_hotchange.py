@@ -76,7 +76,10 @@ async def test_device_nodes_that_cannot_be_looked_at_do_not_stop_the_daemon(
         await until(lambda: daemon.reader.reads == 2)
 
 
-async def test_mig_devices_that_go_and_come_leave_the_others_alone_case_c24(tmp_path: Path) -> None:
+async def test_mig_devices_that_go_and_come_leave_the_others_alone_case_c24(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     daemon = Daemon(tmp_path, both(), mig_strategy="mixed", held=[(MIG, "MIG-1-0")], health=SELDOM)
     async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
         await until(lambda: listed(kubelet) and listed(kubelet, MIG))
@@ -84,6 +87,7 @@ async def test_mig_devices_that_go_and_come_leave_the_others_alone_case_c24(tmp_
         daemon.reader.answer = node(gpu(0), replace(fewer, mig_devices=fewer.mig_devices[2:]))
         supervisor.rescan()
         await until(lambda: listed(kubelet, MIG) == {"MIG-1-0": False, "MIG-1-2": True})
+        assert "GPU 1: 2 x 1g.10gb -> 1 x 1g.10gb" in caplog.text
         assert supervisor.not_ready is None, "the card is there: its layout is the operator's"
         daemon.held.clear()
         await until(lambda: daemon.lists)
@@ -123,7 +127,8 @@ async def test_without_kubelets_word_what_is_gone_stays(tmp_path: Path) -> None:
         assert "unhealthy: GPU-1 (it is not found any more)" in str(supervisor.not_ready)
 
 
-async def test_a_gpu_that_is_lost_is_unhealthy_and_comes_back(tmp_path: Path) -> None:
+async def test_a_gpu_that_is_lost_is_unhealthy_and_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     daemon = Daemon(tmp_path, node(gpu(0), gpu(1)), held=[], health=SELDOM)
     async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
         await until(lambda: listed(kubelet))
@@ -138,6 +143,8 @@ async def test_a_gpu_that_is_lost_is_unhealthy_and_comes_back(tmp_path: Path) ->
         supervisor.rescan()
         await until(lambda: listed(kubelet) == {"GPU-0": True, "GPU-1": True} and supervisor.not_ready is None)
         assert len(kubelet.requests) == 1
+    assert "GPU 1 (GPU-1) is gone" in caplog.text
+    assert "GPU 1 (GPU-1) is back" in caplog.text
 
 
 async def test_a_driver_that_cannot_be_read_leaves_what_runs_and_is_told(

@@ -42,6 +42,7 @@ from gpustow.plugin.healthwatch import HealthWatch, SourceMaker
 from gpustow.plugin.hostreading import HostReader, simulated_host
 from gpustow.plugin.knowledge import gathered, readiness
 from gpustow.plugin.lookout import Lookout
+from gpustow.plugin.nodechange import NodeChanges
 from gpustow.plugin.observer import GuardedObserver, PluginObserver, PluginState
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, Offer
@@ -113,6 +114,7 @@ class Supervisor:
         self._loaded: LoadedConfig | None = None
         self._survey: Survey | None = None
         self._surveyed_at = clock()
+        self._changes = NodeChanges()
         self._told: frozenset[str] = frozenset()
         self._trouble: str | None = _JUST_STARTED
         self._refused: str | None = None
@@ -249,7 +251,7 @@ class Supervisor:
             log.info("%s", news)
             self.reload()
         if self._lookout.sees_another_node(self._config):
-            log.info("the device nodes are others than before")
+            log.info("the device nodes have changed: the node is read again")
             self.rescan()
 
     def _is_due(self) -> bool:
@@ -340,6 +342,8 @@ class Supervisor:
         """Serves at `place` what a survey found."""
         known, self._survey = self._survey, survey
         self._serving.roster.see(survey.node)
+        for line in self._changes.look(survey.node):
+            log.info("%s", line)
         try:
             offer = survey.accepted()
             trouble = None
