@@ -76,10 +76,23 @@ class _FileError(GpustowError):
 
 
 class ConfigError(_FileError):
-    """The configuration (file, environment or flags) is refused; `source` says which of them."""
+    """The configuration (file, environment or flags) is refused; `source` says which of them.
+
+    `warnings` are what it says without effect, for that is often the reason.
+    """
 
     exit_code = 3
     what = "configuration"
+
+    def __init__(
+        self, source: str, problems: Sequence[Problem], *, warnings: Sequence[str] = (), advice: str | None = None
+    ) -> None:
+        super().__init__(source, problems, advice=advice)
+        self.warnings = tuple(warnings)
+
+    def __str__(self) -> str:
+        warnings = "".join(f"\n  warning: {warning}" for warning in self.warnings)
+        return self.message + warnings + super().__str__().removeprefix(self.message)
 
 
 class InputFileError(_FileError):

@@ -73,6 +73,28 @@ def test_what_is_refused_is_told_in_json_with_its_place(file: Path) -> None:
     assert (ended.code, json.loads(ended.out)["refused"][0]["path"]) == (5, "")
 
 
+def test_beside_what_is_refused_stands_what_has_no_effect(file: Path) -> None:
+    text = "Flags: {migStrategi: mixed, failOnInitError: 3}"
+    ended = check(file, text)
+    assert (ended.code, ended.out) == (3, "")
+    assert "\n  flags.failOnInitError: 3 is not true or false\n" in ended.err
+    assert f"\n  warning: {file}: flags.migStrategi: unknown key, without effect; did you mean" in ended.err
+    told = json.loads(check(file, text, "-o", "json").out)
+    assert [fault["path"] for fault in told["refused"]] == ["flags.failOnInitError"]
+    assert [warning.removeprefix(f"{file}: ").partition(":")[0] for warning in told["warnings"]] == [
+        "flags.migStrategi",
+        "Flags",
+    ]
+
+
+def test_warnings_are_told_although_the_node_does_not_go_with_the_file(file: Path) -> None:
+    text = "Flags: {migStrategy: single}"
+    ended = check(file, text, "--node-model", "hgx-h100-mig")
+    assert (ended.code, ended.out) == (5, f"warning: {file}: Flags: it is read as 'flags'; write it so\n")
+    told = json.loads(check(file, text, "--node-model", "hgx-h100-mig", "-o", "json").out)
+    assert [len(told[key]) for key in ("refused", "warnings")] == [1, 1]
+
+
 def test_a_node_that_does_not_go_with_the_file_ends_with_5(file: Path) -> None:
     ended = check(file, "flags: {migStrategy: single}", "--node-model", "hgx-h100-mig")
     assert ended.code == 5

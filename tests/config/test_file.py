@@ -103,7 +103,7 @@ def test_a_number_or_boolean_where_text_is_expected_becomes_text() -> None:
 def test_every_fault_is_told_at_once_whatever_its_kind_with_the_keys_that_have_no_effect() -> None:
     text = """
         version: v3
-        flags: {migStrategy: wrong, failOnInitError: x, plugin: {passDeviceSpecs: 3, passDeviceSpec: z}}
+        Flags: {migStrategy: wrong, failOnInitError: x, plugin: {passDeviceSpecs: 3, passDeviceSpec: z}}
         sharing: {timeSlicing: {resources: []}}
     """
     with pytest.raises(ConfigError) as refusal:
@@ -113,9 +113,15 @@ def test_every_fault_is_told_at_once_whatever_its_kind_with_the_keys_that_have_n
         "flags.migStrategy",
         "flags.failOnInitError",
         "flags.plugin.passDeviceSpecs",
-        "flags.plugin.passDeviceSpec",
         "sharing.timeSlicing.resources",
     }
+    assert refusal.value.warnings == (
+        "config.yaml: flags.plugin.passDeviceSpec: unknown key, without effect; did you mean 'passDeviceSpecs'?",
+        "config.yaml: Flags: it is read as 'flags'; write it so",
+    )
+    first, *lines = str(refusal.value).splitlines()
+    assert first.endswith("is refused:")
+    assert [line.startswith("  warning: config.yaml: ") for line in lines] == [False] * 5 + [True] * 2
 
 
 def test_case_c03_a_misspelt_key_is_told_with_its_path_and_the_nearest_key() -> None:
@@ -194,3 +200,29 @@ def test_any_text_gives_a_content_or_a_config_error(text: str) -> None:
         read_file(text, "x")
     except ConfigError as error:
         assert error.problems
+
+
+MANIFEST = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: gpus}
+data:
+  any: "flags: {migStrategy: mixed}"
+  other: ""
+"""
+
+
+def test_the_manifest_of_a_config_map_is_told_in_one_warning() -> None:
+    content = read_file(MANIFEST, "cm.yaml")
+    assert content.values == {}
+    (warning,) = content.findings.unknown
+    assert "this is the manifest of a ConfigMap" in warning.message
+    assert "the configuration is the text under its data.any or data.other" in warning.message
+    assert "which has none" in warnings("apiVersion: v1\nkind: ConfigMap\n")[""]
+
+
+def test_the_manifest_of_a_config_map_is_refused_where_the_operator_is_strict() -> None:
+    flags = {"config-file": "cm.yaml"}
+    assert len(load_config(flags, {}, lambda _: MANIFEST).warnings) == 1
+    with pytest.raises(ConfigError, match="this is the manifest of a ConfigMap"):
+        load_config({**flags, "strict-config": "true"}, {}, lambda _: MANIFEST)

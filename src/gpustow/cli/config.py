@@ -82,14 +82,19 @@ def check(
 ) -> None:
     """`gpustow config check`."""
     flags = {**flags_of(flag or []), "config-file": file}
+    warnings: list[str] = []
     try:
         loaded = load_config(flags, {})
+        warnings += loaded.warnings
         forecast = Forecast() if node_model is None else _forecast(loaded, node_model)
     except (ConfigError, HardwareError) as error:
-        if output is Output.JSON:
-            _print_json({"file": file, "refused": _refusal(error)})
+        if output is Output.TABLE:
+            sys.stdout.write("".join(f"warning: {warning}\n" for warning in warnings))
+        else:
+            warnings += error.warnings if isinstance(error, ConfigError) else ()
+            _print_json({"file": file, "refused": _refusal(error), "warnings": warnings})
         raise
-    warnings = [*loaded.warnings, *forecast.notes]
+    warnings += forecast.notes
     if output is Output.JSON:
         _print_json(
             {"file": file, "resources": forecast.resources, "labels": dict(forecast.labels), "warnings": warnings}

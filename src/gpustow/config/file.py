@@ -4,7 +4,9 @@ The file is shared by several programs; what it says to feature discovery is rea
 Whether a value may be is not decided here, since a flag may take its place: only that it is of its kind.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpustow.config.filekeys import keys_below
 from gpustow.config.goyaml import parse
@@ -50,9 +52,26 @@ def read_file(text: str, source: str) -> FileContent:
     content = FileContent()
     content.findings.unknown.extend(document.doubtful)
     top = Section({} if document.root is None else document.root, "", content.findings)
+    if _is_config_map(document.root):
+        content.findings.unknown.append(Problem("", _config_map(document.root)))
+        return content
     if top.is_mapping():
         _read_top(top.folded(keys_below("")), content)
     return content
+
+
+def _is_config_map(root: Any) -> bool:
+    return isinstance(root, dict) and root.get("kind") == "ConfigMap" and "apiVersion" in root
+
+
+def _config_map(root: Mapping[str, Any]) -> str:
+    data = root.get("data")
+    keys = [f"data.{key}" for key in data] if isinstance(data, dict) else []
+    where = f"the text under its {' or '.join(keys)}" if keys else "a text under its data, which has none"
+    return (
+        f"this is the manifest of a ConfigMap, which has no effect here; the configuration is {where}: give that as a "
+        "file of its own"
+    )
 
 
 def _read_top(top: Section, content: FileContent) -> None:

@@ -53,8 +53,7 @@ def load_config(
     warnings += left_out
     config = _config(given, content, environ, switches)
     if problems := [*content.findings.refused, *_misfits(given), *_clashes(config, given)]:
-        # With the keys that have no effect, because they are often the reason.
-        raise ConfigError(_source(problems, given, path), [*problems, *content.findings.unknown])
+        raise ConfigError(_source(problems, given, path), problems, warnings=warnings)
     warnings += interplay(config)
     return LoadedConfig(
         config=config,
