@@ -242,6 +242,7 @@ def test_what_somebody_should_mend_is_a_warning_and_what_is_left_out_is_not(
     kept.publish(ONE, cdi_disable_hooks=("nonsense",))
     told = {record.getMessage()[:27]: record.levelname for record in caplog.records if "CDI: " in record.getMessage()}
     assert told == {"CDI: --cdi-disable-hooks: n": "WARNING", "CDI: the node is simulated:": "INFO"}
+    assert f"wrote {tmp_path}/k8s.device-plugin.nvidia.com-gpu.json" in caplog.messages
 
 
 def failing(error: Exception) -> Callable[[Node, Config, HostDevices], CdiSpecs]:

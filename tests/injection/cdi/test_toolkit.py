@@ -121,6 +121,12 @@ def test_roots_of_the_host_may_be_written_in_any_way(root: str, tmp_path: Path) 
     assert fake.generate(replace(CONFIG, driver_root=root, dev_root=root)) == fake.generate(plain)
 
 
+def test_the_hooks_program_is_always_named_by_its_path(tmp_path: Path) -> None:
+    fake = FakeToolkit(tmp_path)
+    fake.generate(replace(CONFIG, nvidia_cdi_hook_path="nvidia-ctk"))
+    assert "--nvidia-ctk-path=/usr/bin/nvidia-ctk" in fake.runs()[0]
+
+
 def test_flags_that_are_newer_are_given_where_they_are_needed(tmp_path: Path) -> None:
     fake = FakeToolkit(tmp_path)
     fake.generate(

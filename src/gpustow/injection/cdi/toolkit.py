@@ -25,6 +25,7 @@ from gpustow.config import Config, DeviceIdStrategy
 from gpustow.errors import CdiSpecError
 from gpustow.hardware.node import Platform
 from gpustow.injection.cdi.edits import CdiDeviceNode, CdiEdits, CdiHook
+from gpustow.injection.cdi.generator.hooks import hook_program
 from gpustow.injection.cdi.hostpaths import HostPaths
 from gpustow.injection.cdi.names import ALL, GPU_CLASS, VENDOR, kind
 from gpustow.injection.cdi.program import OutputTooLong, Result, run_program
@@ -115,7 +116,7 @@ class Toolkit:
             f"--class={GPU_CLASS}",
             f"--driver-root={self.driver}",
             # The name that this flag has had from the first; the newer one, nvidia-cdi-hook-path, came with 1.16.
-            f"--nvidia-ctk-path={config.nvidia_cdi_hook_path}",
+            f"--nvidia-ctk-path={hook_program(config)}",
         ]
         if self.devices != self.driver:
             words.append(f"--dev-root={self.devices}")

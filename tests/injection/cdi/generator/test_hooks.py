@@ -62,3 +62,17 @@ def test_names_that_no_hook_has_are_told() -> None:
         "ldconfig",
         "update-ldcach",
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ("/usr/local/nvidia/toolkit/nvidia-cdi-hook", "/usr/local/nvidia/toolkit/nvidia-cdi-hook"),
+        ("nvidia-ctk", "/usr/bin/nvidia-ctk"),
+        ("", "/usr/bin/nvidia-cdi-hook"),
+    ],
+)
+def test_a_program_without_a_path_is_in_the_hosts_usr_bin(given: str, path: str) -> None:
+    (hook,) = Hooks(Config(nvidia_cdi_hook_path=given)).disable_device_node_modification()
+    assert hook.path == path
+    assert hook.args[0] == path.rpartition("/")[2]

@@ -18,7 +18,7 @@ from gpustow.hardware.node import Node, Platform
 from gpustow.injection.cdi.edits import CdiEdits
 from gpustow.injection.cdi.generator.features import KNOWN
 from gpustow.injection.cdi.generator.generated import VOID, Generated, Parts
-from gpustow.injection.cdi.generator.hooks import HOOKS, Hooks
+from gpustow.injection.cdi.generator.hooks import HOOKS, Hooks, hook_program
 from gpustow.injection.cdi.generator.nvml import nvml_parts
 from gpustow.injection.cdi.generator.roots import DriverRoot
 from gpustow.injection.cdi.generator.sources import Sources
@@ -68,7 +68,7 @@ def host_warnings(config: Config, root: DriverRoot) -> tuple[str, ...]:
 
     Without that program no container would start. It can be looked for where the host's own root is the driver's.
     """
-    path, hooks = config.nvidia_cdi_hook_path, Hooks(config)
+    path, hooks = hook_program(config), Hooks(config)
     if root.simulated or hooks.all_disabled or root.driver_root.strip("/") or root.driver.resolve(path) is not None:
         return root.warnings
     told = (

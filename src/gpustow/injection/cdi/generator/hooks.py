@@ -1,18 +1,20 @@
 """The hooks of a specification: what a program of the NVIDIA Container Toolkit does in a container while it is made.
 
 The program is nvidia-cdi-hook, or the older nvidia-ctk, which has the same as its command `hook`; which of the two it
-is shows in its name. It is run on the host, so the path is the host's.
+is shows in its name. It is run on the host, so the path is the host's; a bare name is that of a program in /usr/bin.
 
 An operator can leave hooks out. That is needed where the host's program does not know one: up to version 1.17 it fails
 then, and with it the container.
 """
 
 from collections.abc import Iterable
-from posixpath import basename
+from posixpath import basename, join
 
 from gpustow.config import Config
 from gpustow.injection.cdi.edits import CdiHook
 
+_PROGRAM = "nvidia-cdi-hook"
+_PROGRAMS = "/usr/bin"
 _OLDER_PROGRAM = "nvidia-ctk"
 _DISABLE_ALL = "all"
 
@@ -35,11 +37,16 @@ HOOKS = (
 """Those that we make, in the order in which they run."""
 
 
+def hook_program(config: Config) -> str:
+    """The path of the hooks' program on the host."""
+    return join(_PROGRAMS, config.nvidia_cdi_hook_path or _PROGRAM)
+
+
 class Hooks:
     """Makes the hooks that the configuration does not leave out; each method gives one hook or none."""
 
     def __init__(self, config: Config) -> None:
-        self._path = config.nvidia_cdi_hook_path
+        self._path = hook_program(config)
         self._disabled = frozenset(config.cdi_disable_hooks)
 
     @property
