@@ -57,6 +57,7 @@ FLAGS = st.fixed_dictionaries(
         "gdrcopy-enabled": st.sampled_from(["true", "false"]),
         "mofed-enabled": st.sampled_from(["true", "false"]),
         "imex-channel-ids": st.sampled_from([[], ["0"]]),
+        "exclude-gpus": st.sampled_from([[], ["0"]]),
     }
 )
 
