@@ -27,9 +27,9 @@ from gpustow.config import Config, load_config
 from gpustow.errors import GpustowError
 from gpustow.hardware.node import Node
 from gpustow.injection import ContainerEdits, container_edits
+from gpustow.injection.cdi.atomicfiles import Surroundings
 from gpustow.injection.cdi.directory import CdiDirectory
 from gpustow.injection.cdi.specification import parse_spec
-from gpustow.injection.cdi.wholefiles import Surroundings
 from gpustow.injection.hostdevices import HostDevices, simulated_host_devices
 from gpustow.plugin.cdispecs import SpecFiles, SpecKeeper, simulated_specs
 from gpustow.plugin.offer import Offer

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from gpustow.errors import CdiDirectoryError, CdiSpecError
+from gpustow.injection.cdi.atomicfiles import LOCK_TRIES, Surroundings
 from gpustow.injection.cdi.directory import CdiDirectory, Publication, file_name
 from gpustow.injection.cdi.filecalls import FileCalls
 from gpustow.injection.cdi.names import CLASSES
 from gpustow.injection.cdi.specification import CdiSpec, parse_spec
-from gpustow.injection.cdi.wholefiles import LOCK_TRIES, Surroundings
 from tests.injection.cdi.failingcalls import CALLS, FailingCalls, Killed, contents, numbers_of_calls
 from tests.injection.cdi.samples import spec
 

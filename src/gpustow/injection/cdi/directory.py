@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpustow.errors import CdiDirectoryError, CdiSpecError
+from gpustow.injection.cdi.atomicfiles import AtomicFiles, Found, Surroundings, opened
 from gpustow.injection.cdi.names import CLASSES, VENDOR, kind
 from gpustow.injection.cdi.oldnames import with_old_names
 from gpustow.injection.cdi.specification import CdiSpec, parse_spec
-from gpustow.injection.cdi.wholefiles import Found, Surroundings, WholeFiles, opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _of_class(class_: str, names: Collection[str]) -> frozenset[str]:
     return frozenset(name for named, _, name in parts if named == class_)
 
 
-def _bring(files: WholeFiles, class_: str, wanted: CdiSpec | None, old: _OldNames, publication: Publication) -> None:
+def _bring(files: AtomicFiles, class_: str, wanted: CdiSpec | None, old: _OldNames, publication: Publication) -> None:
     """Writes or removes the file of a class, or leaves it alone."""
     name = file_name(class_)
     found = files.read(name)

@@ -69,8 +69,8 @@ def test_the_nodes_for_drawing_are_those_that_the_kernel_has_for_the_gpu(tmp_pat
     tree.link("/dev/dri/by-path/pci-0000:3b:00.0-card", "../card1")
     tree.link("/dev/dri/by-path/pci-0000:3b:00.0-render", "../renderD129")
     nodes = _nodes(tree, "/run/nvidia/driver")
-    assert nodes.drawing(_GPU) == ("/dev/dri/card1", "/dev/dri/renderD128")
-    links = nodes.drawing_links(_GPU, nodes.drawing(_GPU))
+    assert nodes.drm_nodes(_GPU) == ("/dev/dri/card1", "/dev/dri/renderD128")
+    links = nodes.drm_links(_GPU, nodes.drm_nodes(_GPU))
     assert links == ("../card1::/dev/dri/by-path/pci-0000:3b:00.0-card",)
 
 
@@ -78,5 +78,5 @@ def test_the_nodes_for_drawing_are_those_that_the_kernel_has_for_the_gpu(tmp_pat
 def test_a_gpu_of_which_the_kernel_knows_no_nodes_for_drawing_has_none(tmp_path: Path, bus_id: str) -> None:
     nodes = _nodes(Tree(tmp_path).directory(f"{_SYSFS}/drm/card0").device("/dev/dri/card0"))
     unknown = gpu(0, GPU_0, bus_id)
-    assert nodes.drawing(unknown) == ()
-    assert nodes.drawing_links(unknown, ["/dev/dri/card0"]) == ()
+    assert nodes.drm_nodes(unknown) == ()
+    assert nodes.drm_links(unknown, ["/dev/dri/card0"]) == ()

@@ -51,15 +51,15 @@ class DeviceNodes:
                 gids.add(gid)
         return CdiEdits(device_nodes=tuple(nodes), additional_gids=tuple(sorted(gids)) if self.additional_gids else ())
 
-    def drawing(self, gpu: Gpu) -> tuple[str, ...]:
-        """The nodes that the kernel has for drawing with this GPU (DRM), those that are there."""
+    def drm_nodes(self, gpu: Gpu) -> tuple[str, ...]:
+        """The DRM nodes of this GPU, those that are there."""
         return tuple(path for path in self._listed(gpu) if self._status(path) is not None)
 
-    def drawing_links(self, gpu: Gpu, nodes: Iterable[str]) -> tuple[str, ...]:
-        """The links that name the GPU's drawing nodes by its PCI bus id, those that lead to one of `nodes`."""
-        return tuple(self._drawing_links(gpu, frozenset(nodes)))
+    def drm_links(self, gpu: Gpu, nodes: Iterable[str]) -> tuple[str, ...]:
+        """The links that name the GPU's DRM nodes by its PCI bus id, those that lead to one of `nodes`."""
+        return tuple(self._drm_links(gpu, frozenset(nodes)))
 
-    def _drawing_links(self, gpu: Gpu, nodes: frozenset[str]) -> Iterator[str]:
+    def _drm_links(self, gpu: Gpu, nodes: frozenset[str]) -> Iterator[str]:
         for kind in ("card", "render"):
             path = f"/dev/dri/by-path/pci-{_bus_id(gpu)}-{kind}"
             text = self.root.devices.link(path)

@@ -5,7 +5,7 @@ Which devices there are, and their names, is a matter of class `gpu` (`gpuclass`
 Which GPUs share coherent memory with the processor, the annotation that a feature flag asks for, is told by their
 model: those on one module with a Grace processor do. (The toolkit asks NVML for the addressing mode.)
 
-Drawing with a MIG device takes a profile that allows it (`+gfx`); only such a device gets the nodes for it.
+Graphics on a MIG device takes a profile that allows it (`+gfx`); only such a device gets the DRM nodes.
 """
 
 import re
@@ -25,7 +25,7 @@ COHERENT = "gpu.nvidia.com/coherent"
 _COHERENT_MODEL = re.compile(r"\bG[HB]\d+")
 """GH200, GB200, GB300: Grace with Hopper, with Blackwell."""
 
-_DRAWS = "gfx"
+_GRAPHICS = "gfx"
 
 
 def nvml_parts(node: Node, host: HostDevices, sources: Sources) -> Parts:
@@ -43,11 +43,11 @@ def _device(name: str, gpu: Gpu, device: Device, sources: Sources) -> CdiDevice:
 
 
 def _device_edits(gpu: Gpu, device: Device, sources: Sources) -> CdiEdits:
-    if device.mig is not None and _DRAWS not in device.mig.profile.attribute:
+    if device.mig is not None and _GRAPHICS not in device.mig.profile.attribute:
         return sources.nodes.edits(device.paths)
-    drawing = sources.nodes.drawing(gpu)
-    links = sources.nodes.drawing_links(gpu, drawing)
-    return sources.nodes.edits((*device.paths, *drawing)) + CdiEdits(hooks=sources.hooks.create_symlinks(links))
+    drm = sources.nodes.drm_nodes(gpu)
+    links = sources.nodes.drm_links(gpu, drm)
+    return sources.nodes.edits((*device.paths, *drm)) + CdiEdits(hooks=sources.hooks.create_symlinks(links))
 
 
 def _common(node: Node, host: HostDevices, sources: Sources) -> CdiEdits:

@@ -48,7 +48,7 @@ class Found:
     is_readable: bool
 
 
-class WholeFiles:
+class AtomicFiles:
     """An open and locked directory; made by `opened`. `prefix` begins our temporary names. All raise OSError."""
 
     def __init__(self, directory: int, prefix: str, surroundings: Surroundings) -> None:
@@ -118,13 +118,13 @@ class WholeFiles:
 
 
 @contextmanager
-def opened(path: Path, prefix: str, surroundings: Surroundings) -> Iterator[WholeFiles]:
+def opened(path: Path, prefix: str, surroundings: Surroundings) -> Iterator[AtomicFiles]:
     """The directory at `path`, locked and swept, until the end of the block. Raises OSError."""
     calls = surroundings.calls
     directory = calls.open_directory(path)
     try:
         _lock(directory, surroundings)
-        files = WholeFiles(directory, prefix, surroundings)
+        files = AtomicFiles(directory, prefix, surroundings)
         files.sweep()
         yield files
     finally:
