@@ -10,7 +10,7 @@ from gpustow.telemetry.telemetry import Telemetry
 from tests.telemetry.samples import NOW, facts, hold
 from tests.telemetry.test_exposition import Source
 
-PATHS = ("/metrics", "/livez", "/readyz", "/api/v1/node")
+PATHS = ("/", "/metrics", "/livez", "/readyz", "/api/v1/node")
 BAD = Facts(NOW, (Check("configuration"), Check("plugin:nvidia.com/gpu", "it waits for kubelet")))
 
 
@@ -34,7 +34,19 @@ def test_other_methods_are_not_allowed(path: str, method: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/healthz", "/metrics/", "/api/v1", "/api/v1/node/", "/%6detrics", "//metrics", "/../metrics", "*", "x"],
+    [
+        "",
+        "/index.html",
+        "/healthz",
+        "/metrics/",
+        "/api/v1",
+        "/api/v1/node/",
+        "/%6detrics",
+        "//metrics",
+        "/../metrics",
+        "*",
+        "x",
+    ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_other_paths_are_not_found(path: str, method: str) -> None:

@@ -12,6 +12,7 @@ from gpustow.telemetry.facts import Check
 from gpustow.telemetry.http.message import Request, Response
 from gpustow.telemetry.nodestatus import NodeStatus
 from gpustow.telemetry.plainjson import plain
+from gpustow.telemetry.statuspage import status_page
 
 _METHODS = ("GET", "HEAD")
 _ALIVE = Check("process")
@@ -27,6 +28,7 @@ class Endpoints:
         self._exposition = exposition
         self._status = status
         self._paths: Mapping[str, Callable[[Request], Response]] = {
+            "/": lambda _request: status_page(),
             "/metrics": self._metrics,
             "/livez": lambda request: _probe("livez", [_ALIVE], request),
             "/readyz": lambda request: _probe("readyz", self._checks(), request),
