@@ -9,9 +9,10 @@ Graphics on a MIG device takes a profile that allows it (`+gfx`); only such a de
 """
 
 import re
+from collections.abc import Iterator, Sequence
 
 from gpustow.hardware.node import Gpu, Node
-from gpustow.injection.cdi.edits import CdiEdits
+from gpustow.injection.cdi.edits import CdiEdits, CdiHook, CdiMount
 from gpustow.injection.cdi.generator.generated import Parts
 from gpustow.injection.cdi.generator.libraries import DriverLibraries, find_libraries, library_directories
 from gpustow.injection.cdi.generator.sources import Sources
@@ -52,29 +53,42 @@ def _device_edits(gpu: Gpu, device: Device, sources: Sources) -> CdiEdits:
 
 def _common(node: Node, host: HostDevices, sources: Sources) -> CdiEdits:
     """What every container with a device of this node gets."""
-    search, hooks, findings = sources.search, sources.hooks, sources.findings
     libraries = find_libraries(
-        sources.root.driver, node.driver_version, findings, explicit=sources.features.explicit_libraries
+        sources.root.driver, node.driver_version, sources.findings, explicit=sources.features.explicit_libraries
     )
-    modules = tuple(search.xorg(libraries.version, libraries.directories)) if libraries.directories else ()
-    mounts = [*search.mounts((*libraries.driver, *libraries.graphics))]
-    mounts += [*modules, *search.configurations(), *search.vulkan()]
+    modules = tuple(sources.search.xorg(libraries.version, libraries.directories)) if libraries.directories else ()
+    edits = CdiEdits(
+        env=_environment(libraries),
+        mounts=tuple(_mounts(libraries, modules, sources)),
+        hooks=_hooks(libraries, modules, sources),
+    )
+    return edits + sources.nodes.edits(host.control)
+
+
+def _mounts(libraries: DriverLibraries, modules: Sequence[CdiMount], sources: Sources) -> Iterator[CdiMount]:
+    search = sources.search
+    yield from search.mounts((*libraries.driver, *libraries.graphics))
+    yield from modules
+    yield from search.configurations()
+    yield from search.vulkan()
     if libraries.version:
-        mounts += search.firmware(libraries.version)
-    mounts += search.programs()
+        yield from search.firmware(libraries.version)
+    yield from search.programs()
     if sources.features.sockets:
-        mounts += search.sockets()
-    drawing = (*libraries.driver, *(module.container_path for module in modules))
-    files = sources.root.driver
-    made = (
-        *hooks.create_symlinks(graphics_links(files, libraries.graphics, drawing, libraries.version)),
-        *hooks.create_symlinks(driver_links(files, libraries.driver, libraries.version)),
-        *(hooks.enable_cuda_compat(f"--host-driver-version={libraries.version}") if libraries.version else ()),
+        yield from search.sockets()
+
+
+def _hooks(libraries: DriverLibraries, modules: Sequence[CdiMount], sources: Sources) -> tuple[CdiHook, ...]:
+    files, hooks, version = sources.root.driver, sources.hooks, libraries.version
+    others = (*libraries.driver, *(module.container_path for module in modules))
+    return (
+        *hooks.create_symlinks(graphics_links(files, libraries.graphics, others, version)),
+        *hooks.create_symlinks(driver_links(files, libraries.driver, version)),
+        *(hooks.enable_cuda_compat(f"--host-driver-version={version}") if version else ()),
         *hooks.update_ldcache(library_directories(libraries.driver)),
         *hooks.disable_device_node_modification(),
         *hooks.update_application_profile(),
     )
-    return CdiEdits(env=_environment(libraries), mounts=tuple(mounts), hooks=made) + sources.nodes.edits(host.control)
 
 
 def _environment(libraries: DriverLibraries) -> tuple[str, ...]:
