@@ -371,6 +371,18 @@ async def test_a_directory_deleted_under_its_mount_ends_it(tmp_path: Path, regis
         os.close(handle)
 
 
+async def test_another_kubelet_does_not_pay_for_the_failures_of_the_one_before(tmp_path: Path) -> None:
+    abandon(tmp_path / "kubelet.sock")
+    plugin = plugin_at(tmp_path, timing=replace(SHORT, retry_first=0.01, retry_most=100.0))
+    async with running(plugin):
+        await until(lambda: plugin._backoff._next > 0.05)
+        async with FakeKubelet(tmp_path) as kubelet:
+            await until(lambda: kubelet.live(GPU) and plugin.ready)
+            assert plugin._backoff._next == 0.01
+            (tmp_path / kubelet.plugins[0].request.endpoint).unlink()
+            await until(lambda: len(kubelet.plugins) == 2 and plugin.ready)
+
+
 async def test_a_stream_that_lasts_makes_the_next_failure_the_first_again(tmp_path: Path) -> None:
     plugin = plugin_at(tmp_path, timing=replace(SHORT, stable_after=0.05, retry_first=0.01, retry_most=100.0))
     for _ in range(13):

@@ -152,7 +152,7 @@ class ResourcePlugin:
             self._move(PluginState.INIT, reason)
             if self._look() == self._kubelet:
                 await self._pause(self._backoff.next())
-            else:
+            if self._look() != self._kubelet:
                 self._backoff.reset()
 
     def _look(self) -> SocketFacts | None:
