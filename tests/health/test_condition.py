@@ -13,7 +13,7 @@ from gpustow.health.event import EventKind, HealthEvent, RecoveryAction
 from gpustow.health.target import MONITOR, Scope, Target
 from tests.health.machines import SILENT, UNREADABLE, WELL, xid
 
-GPU = Target("GPU-0", "GPU-0")
+GPU = Target("GPU-0", "GPU-0", index="4")
 HEALTHY = Condition(GPU)
 RECOVERY = RecoveryConfig()
 LOST = HealthEvent(EventKind.LOST, "GPU-0")
@@ -34,7 +34,7 @@ def test_a_fault_makes_a_device_unhealthy_and_says_why() -> None:
     change = told(HEALTHY, after, 7.0)
     assert (after.fit, after.since, after.falls) == (False, 7.0, (7.0,))
     assert change == Transition(GPU, Fitness.HEALTHY, Fitness.UNHEALTHY, 7.0, xid(48), 0.0, change.sentence)
-    assert change.sentence == f"GPU GPU-0 is unhealthy: {after.reason}"
+    assert change.sentence == f"GPU 4 (GPU-0) is unhealthy: {after.reason}"
     assert after.reason.startswith("XID 48: Uncorrectable memory error")
 
 
@@ -59,14 +59,14 @@ def test_case_c57_a_device_is_healthy_again_after_proof_and_a_quiet_time() -> No
     assert recovering.fitness is Fitness.RECOVERING
     assert not recovering.fit
     change = told(unhealthy, recovering, 30.0)
-    assert change.sentence == "GPU GPU-0 is well again, and healthy if it stays so for 1m"
+    assert change.sentence == "GPU 4 (GPU-0) is well again, and healthy if it stays so for 1m"
     assert proven(recovering, WELL, 89.9, RECOVERY) == recovering
     healthy = proven(recovering, WELL, 90.0, RECOVERY)
     assert healthy == Condition(GPU, falls=(0.0,))
     change = told(recovering, healthy, 90.0)
     assert change.unfit_seconds == 90.0
     assert change.event == xid(48)
-    assert change.sentence.startswith("GPU GPU-0 is healthy again after 1m30s; it was unhealthy because of: XID 48")
+    assert change.sentence.startswith("GPU 4 (GPU-0) is healthy again after 1m30s; it was unhealthy because of: XID 48")
 
 
 def test_a_fault_while_it_is_held_starts_the_hold_anew() -> None:
@@ -118,15 +118,33 @@ def test_without_a_hold_the_first_proof_is_enough() -> None:
     assert "healthy again after 500ms" in change.sentence
 
 
+@pytest.mark.parametrize("recovery", [RecoveryConfig(enabled=False), RecoveryConfig(flap_hold_time=60.0)])
+@pytest.mark.parametrize(
+    ("falls", "often"), [(1, ""), (2, "2nd"), (4, "4th"), (11, "11th"), (21, "21st"), (112, "112th")]
+)
+def test_where_no_longer_hold_follows_only_how_often_is_told(recovery: RecoveryConfig, falls: int, often: str) -> None:
+    before = replace(HEALTHY, falls=tuple(map(float, range(falls - 1))))
+    change = transition(before, struck(before, xid(48), 200.0, recovery), 200.0, recovery)
+    assert change is not None
+    assert change.sentence.endswith(f"; {often} time within 1h" if often else "XID catalogue")
+
+
 def test_what_becomes_unfit_again_and_again_is_held_longer() -> None:
     quick = RecoveryConfig(hold_time=0.0)
     before = condition = HEALTHY
-    for at in (0.0, 100.0, 200.0):
+    rules = (
+        "XID catalogue",
+        "; 2nd time within 1h; at 3 it has to be well and quiet for 1h before it is healthy again",
+        "; 3rd time within 1h, so it has to be well and quiet for 1h before it is healthy again",
+    )
+    for at, rule in zip((0.0, 100.0, 200.0), rules, strict=True):
         before, condition = condition, struck(condition, xid(48), at, quick)
+        change = transition(before, condition, at, quick)
+        assert change is not None
+        assert change.sentence.endswith(rule)
         if at < 200.0:
             condition = proven(condition, WELL, at + 1, quick)
             assert condition.fit
-    assert "it is the time number 3 lately" in told(before, condition, 200.0).sentence
     assert hold_time(condition, quick) == 3600.0
     held = proven(condition, WELL, 210.0, quick)
     assert "stays so for 1h" in told(condition, held, 210.0).sentence
@@ -144,8 +162,10 @@ def test_falls_of_long_ago_do_not_count() -> None:
 
 
 def test_a_mig_device_and_the_monitor_say_what_they_are() -> None:
-    mig = Condition(Target("MIG-1", "GPU-0", Scope.MIG_DEVICE))
-    assert told(mig, struck(mig, xid(94), 0.0, RECOVERY), 0.0).sentence.startswith("MIG device MIG-1 is unhealthy")
+    mig = Condition(Target("MIG-1", "GPU-0", Scope.MIG_DEVICE, "4:1"))
+    assert told(mig, struck(mig, xid(94), 0.0, RECOVERY), 0.0).sentence.startswith(
+        "MIG device 4:1 (MIG-1) is unhealthy"
+    )
     monitor = Condition(MONITOR)
     event = HealthEvent(EventKind.SOURCE_FAILED, detail="no driver")
     assert told(monitor, struck(monitor, event, 0.0, RECOVERY), 0.0).sentence == (

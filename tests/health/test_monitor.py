@@ -165,15 +165,25 @@ async def test_each_event_and_each_transition_is_one_line_of_the_log(caplog: pyt
         watched.source.tell(xid(31), xid(94), xid(48), xid(79, "GPU-9"))
         await watched.until(lambda: len(watched.events) == 4)
     told = [(record.levelname, record.getMessage()) for record in caplog.records]
-    assert [level for level, _ in told] == ["INFO", "WARNING", "WARNING", "WARNING", "INFO"]
+    assert [level for level, _ in told] == ["INFO", "WARNING", "INFO", "WARNING", "INFO"]
     for (_, text), start, end in zip(
         told,
-        ["GPU GPU-0: XID 31: MMU", "GPU GPU-0: XID 94", "GPU GPU-0: XID 48", "GPU GPU-0 is unhealthy", "GPU GPU-9"],
+        ["GPU 0 (GPU-0): XID 31: MMU", "GPU 0 (GPU-0): XID 94", "GPU 0 (GPU-0): XID 48", "GPU 0 (GPU-0) is", "GPU-9"],
         ["It is ignored", "It counts: 1 of 3 in 1h", "It is fatal", "XID catalogue", "nothing that is served here"],
         strict=True,
     ):
         assert text.startswith(start)
         assert text.endswith(end)
+
+
+async def test_a_lost_gpu_is_warned_of_once_whatever_tells_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="gpustow.health")
+    async with watching() as watched:
+        watched.source.tell(xid(79), HealthEvent(EventKind.LOST, "GPU-0"), xid(48), xid(79, "GPU-2", 3))
+        await watched.until(lambda: len(watched.events) == 4)
+    warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert [text.partition(" is unhealthy")[0] for text in warned] == ["GPU 0 (GPU-0)", "MIG device 2:0 (MIG-2-0)"]
+    assert sum(record.levelno == logging.INFO for record in caplog.records) == 4
 
 
 async def test_case_c85_a_source_that_has_nothing_to_tell_is_fine() -> None:
@@ -306,7 +316,7 @@ async def test_why_a_device_does_not_recover_is_told_once(caplog: pytest.LogCapt
             await watched.until(lambda: watched.source.asked.count("GPU-0") == number)  # noqa: B023 - awaited at once
             await watched.rounds()
     told = [record.getMessage() for record in caplog.records if "stays unhealthy" in record.getMessage()]
-    assert told == ["GPU GPU-0 stays unhealthy: it cannot be read: Unknown Error"]
+    assert told == ["GPU 0 (GPU-0) stays unhealthy: it cannot be read: Unknown Error"]
 
 
 async def test_a_gpu_that_cannot_be_watched_is_unhealthy_and_tried_again() -> None:
@@ -328,7 +338,7 @@ async def test_a_gpu_that_reports_no_events_stays_healthy(caplog: pytest.LogCapt
     async with watching(at_watch=[[HealthEvent(EventKind.UNSUPPORTED, "GPU-0")]]) as watched:
         await watched.monitor.settled.wait()
         assert watched.unfit == set()
-    assert "GPU GPU-0: the GPU reports no events, so it is not watched" in caplog.text
+    assert "GPU 0 (GPU-0): the GPU reports no events, so it is not watched" in caplog.text
 
 
 async def test_the_catalogue_asks_at_the_start_after_each_xid_and_from_time_to_time() -> None:

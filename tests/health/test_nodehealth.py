@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from gpustow.config import load_config
+from gpustow.config.health import RecoveryConfig, XidPolicy
 from gpustow.hardware.node import Node
 from gpustow.health.condition import Fitness
 from gpustow.health.event import EventKind, HealthEvent, RecoveryAction, RecoveryProof
@@ -352,3 +353,31 @@ class AnyHealth(RuleBasedStateMachine):
 
 TestAnyHealth = AnyHealth.TestCase
 TestAnyHealth.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (xid(48, "GPU-2", 3), "XID 48 is about the whole GPU. It is fatal"),
+        (xid(94, "GPU-2", 3), "restart the application. It counts: 1 of 3 in 24h"),
+        (xid(48, "GPU-2"), "XID catalogue. It is fatal"),
+        (xid(48, "GPU-0", 3), "XID catalogue. It is fatal"),
+        (
+            HealthEvent(EventKind.ECC_DOUBLE, "GPU-2", 3),
+            "could not be corrected. It is about the whole GPU. It is fatal",
+        ),
+    ],
+)
+def test_that_a_fault_reaches_beyond_the_instance_it_names_is_said(event: HealthEvent, said: str) -> None:
+    health = NodeHealth(HealthPolicy(xid_policy=XidPolicy.CATALOGUE), RecoveryConfig())
+    health.update(NODE)
+    assert health.take(event, 0.0).sentence.endswith(said)
+
+
+def test_a_gpu_is_called_by_the_index_that_it_has_now() -> None:
+    health = NodeHealth(HealthPolicy(), RecoveryConfig(hold_time=0.0))
+    health.update(NODE)
+    health.take(xid(48, "GPU-1"), 0.0)
+    health.update(node(replace(NODE.gpus[1], index=0)))
+    [change] = health.prove("GPU-1", WELL, 1.0)
+    assert change.sentence.startswith("GPU 0 (GPU-1) is healthy again")

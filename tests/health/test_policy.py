@@ -211,7 +211,9 @@ def test_under_the_catalogue_other_events_are_about_the_whole_gpu() -> None:
 def test_targets_say_what_they_are() -> None:
     [target] = policy().hit(xid(79, "GPU-2", 3, 0), NODE)
     assert target == Target("MIG-2-0", "GPU-2", Scope.MIG_DEVICE)
-    assert str(target) == "MIG device MIG-2-0"
+    assert str(target) == "MIG device 2:0 (MIG-2-0)"
+    assert [str(gpu) for gpu in policy().hit(xid(79, None), NODE)][:1] == ["GPU 0 (GPU-0)"]
+    assert str(Target("GPU-9", "GPU-9")) == "GPU-9", "no index is known of it"
     assert MIG_UUIDS < EVERYTHING
 
 

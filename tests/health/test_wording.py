@@ -6,7 +6,7 @@ import pytest
 
 from gpustow.health.event import EventKind, HealthEvent, RecoveryAction, RecoveryProof
 from gpustow.health.wording import lacks, place_of, reason_of
-from tests.health.machines import SILENT, UNREADABLE, WELL, xid
+from tests.health.machines import NODE, SILENT, UNREADABLE, WELL, xid
 
 
 @pytest.mark.parametrize(
@@ -36,13 +36,14 @@ def test_every_kind_has_words(kind: EventKind) -> None:
     ("event", "text"),
     [
         (xid(1, None), "all GPUs"),
-        (xid(1), "GPU GPU-0"),
-        (xid(1, "GPU-0", 3), "GPU GPU-0, GPU instance 3"),
-        (xid(1, "GPU-0", 3, 0), "GPU GPU-0, GPU instance 3, compute instance 0"),
+        (xid(1), "GPU 0 (GPU-0)"),
+        (xid(1, "GPU-9"), "GPU-9"),
+        (xid(1, "GPU-0", 3), "GPU 0 (GPU-0), GPU instance 3"),
+        (xid(1, "GPU-0", 3, 0), "GPU 0 (GPU-0), GPU instance 3, compute instance 0"),
     ],
 )
 def test_a_place_is_what_the_event_names(event: HealthEvent, text: str) -> None:
-    assert place_of(event) == text
+    assert place_of(event, NODE) == text
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,12 @@ _STATES = (
 )
 
 _END = """
+A fault of a GPU makes all its MIG devices unfit. One that names a GPU instance makes those of that instance unfit,
+under `compatible` whatever the XID is. Under `catalogue` that holds for what stays within an instance: faults of
+applications and engines, the echoes of other faults, and XID 94. A fault of another class, such as XID 48, is about the
+whole GPU, even if it names an instance; the log says so ("XID 48 is about the whole GPU"). `gpustow xid` shows the
+class of each.
+
 A device is well when its GPU can be read under its UUID, wants no recovery action, has no row remap or page retirement
 that is pending or failed, and has not had too many errors in its SRAM. A GPU that was lost must have been found again
 besides.

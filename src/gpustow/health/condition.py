@@ -20,6 +20,8 @@ from gpustow.health.target import Scope, Target
 from gpustow.health.wording import lacks, reason_of
 from gpustow.health.xids import FALLEN_OFF_THE_BUS
 
+_NO_RECOVERY = RecoveryConfig(enabled=False)
+
 
 class Fitness(Enum):
     """Only what is healthy is given to pods."""
@@ -121,8 +123,13 @@ def hold_time(condition: Condition, recovery: RecoveryConfig) -> float:
     return recovery.hold_time
 
 
-def transition(before: Condition, after: Condition, now: float) -> Transition | None:
-    """The change from one condition to the next; None if the fitness is the same."""
+def transition(
+    before: Condition, after: Condition, now: float, recovery: RecoveryConfig = _NO_RECOVERY
+) -> Transition | None:
+    """The change from one condition to the next; None if the fitness is the same.
+
+    `recovery` has the rule that is told of what becomes unfit again and again; without recovery none is.
+    """
     if before.fitness is after.fitness:
         return None
     unfit = 0.0 if before.fit else now - before.since
@@ -133,17 +140,16 @@ def transition(before: Condition, after: Condition, now: float) -> Transition | 
         at=now,
         event=after.event or before.event,
         unfit_seconds=unfit,
-        sentence=_sentence(before, after, now, unfit),
+        sentence=_sentence(before, after, now, unfit, recovery),
     )
 
 
-def _sentence(before: Condition, after: Condition, now: float, unfit: float) -> str:
+def _sentence(before: Condition, after: Condition, now: float, unfit: float, recovery: RecoveryConfig) -> str:
     name = str(after.target)
     everything = "; no device is healthy until it works" if after.target.scope is Scope.MONITOR else ""
     match after.fitness:
         case Fitness.UNHEALTHY if before.fit:
-            flaps = f"; it is the time number {len(after.falls)} lately" if len(after.falls) > 1 else ""
-            return f"{name} is unhealthy: {after.reason}{flaps}{everything}"
+            return f"{name} is unhealthy: {after.reason}{_flaps(len(after.falls), recovery)}{everything}"
         case Fitness.UNHEALTHY:
             return f"{name} is unhealthy again while it was held: {after.lacking or after.reason}{everything}"
         case Fitness.RECOVERING:
@@ -151,6 +157,22 @@ def _sentence(before: Condition, after: Condition, now: float, unfit: float) -> 
             return f"{name} is well again, and healthy if it stays so for {hold}"
         case _:
             return f"{name} is healthy again after {_time(unfit)}; it was unhealthy because of: {before.reason}"
+
+
+def _flaps(falls: int, recovery: RecoveryConfig) -> str:
+    """How often it has become unfit lately, and what that costs it; empty the first time."""
+    if falls < 2:
+        return ""
+    often = f"; {_ordinal(falls)} time within {_time(recovery.flap_window)}"
+    if not recovery.enabled or recovery.flap_hold_time <= recovery.hold_time:
+        return often
+    quiet = f"it has to be well and quiet for {_time(recovery.flap_hold_time)} before it is healthy again"
+    return f"{often}, so {quiet}" if falls >= recovery.flap_count else f"{often}; at {recovery.flap_count} {quiet}"
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def _time(seconds: float) -> str:

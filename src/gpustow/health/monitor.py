@@ -236,9 +236,13 @@ class HealthMonitor:
 
     def _tell(self, taken: Taken) -> None:
         self._observer.event(taken)
-        level = logging.INFO if not taken.targets or not taken.rule.faults else logging.WARNING
-        log.log(logging.DEBUG if taken.again else level, "%s", taken.sentence)
+        log.log(logging.DEBUG if taken.again else self._level(taken), "%s", taken.sentence)
         self._tell_transitions(taken.transitions)
+
+    def _level(self, taken: Taken) -> int:
+        """A warning, unless a transition warns of the same, or all that is hit was unfit before."""
+        fit = any(self._conditions.reason(target.uuid) is None for target in taken.targets)
+        return logging.WARNING if taken.rule.faults and fit and not taken.transitions else logging.INFO
 
     def _tell_transitions(self, transitions: Iterable[Transition | None]) -> None:
         for transition in transitions:

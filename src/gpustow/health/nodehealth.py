@@ -8,7 +8,7 @@ Limits: one event is judged by itself; that 48 and 95 come from one fault is not
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpustow.config.faultrule import FaultRule
 from gpustow.config.health import RecoveryConfig
@@ -75,16 +75,17 @@ class NodeHealth:
     def update(self, node: Node) -> None:
         """The node as it was read again. MIG devices that are gone are forgotten, GPUs that are gone are not."""
         self._node = node
-        present = {gpu.uuid: {device.uuid for device in gpu.mig_devices} for gpu in node.gpus}
+        present = {gpu.uuid for gpu in node.gpus}
+        named = _targets(node)
         for uuid, condition in list(self._conditions.items()):
             target = condition.target
             if target.gpu_uuid not in present:
                 continue
-            if target.scope is Scope.MIG_DEVICE and uuid not in present[target.gpu_uuid]:
+            if uuid not in named:
                 del self._conditions[uuid]
                 self._count.forget(uuid)
             else:
-                self._conditions[uuid] = found_again(condition)
+                self._conditions[uuid] = replace(found_again(condition), target=named[uuid])
                 self._told.discard((target.gpu_uuid, EventKind.LOST, None))
 
     def take(self, event: HealthEvent, now: float) -> Taken:
@@ -109,7 +110,8 @@ class NodeHealth:
             rule=rule,
             targets=targets,
             transitions=tuple(filter(None, transitions)),
-            sentence=f"{place_of(event)}: {reason_of(event)}. {_meaning(rule, targets, counts)}",
+            sentence=f"{place_of(event, self._node)}: {reason_of(event)}. {self._reach(event, targets)}"
+            f"{_meaning(rule, targets, counts)}",
             again=again,
         )
 
@@ -165,6 +167,17 @@ class NodeHealth:
                 unfit |= {device.uuid: own.reason for device in gpu.mig_devices}
         return Conditions(unfit, self._monitor, tuple(self._conditions.values()))
 
+    def _reach(self, event: HealthEvent, targets: tuple[Target, ...]) -> str:
+        """Says so where an event names a GPU instance and is nevertheless about the whole GPU, for what it is."""
+        by_instance = self.policy.by_instance and event.gpu_instance is not None
+        if not by_instance or not any(target.scope is Scope.GPU and self._is_cut(target.uuid) for target in targets):
+            return ""
+        what = "It" if event.xid is None else f"XID {event.xid}"
+        return f"{what} is about the whole GPU. "
+
+    def _is_cut(self, uuid: str) -> bool:
+        return any(gpu.uuid == uuid and gpu.mig_enabled for gpu in self._node.gpus)
+
     def _everything(self, reason: str) -> dict[str, str]:
         return {
             uuid: reason for gpu in self._node.gpus for uuid in (gpu.uuid, *(device.uuid for device in gpu.mig_devices))
@@ -172,7 +185,16 @@ class NodeHealth:
 
     def _move(self, before: Condition, after: Condition, now: float) -> Transition | None:
         self._conditions[after.target.uuid] = after
-        return transition(before, after, now)
+        return transition(before, after, now, self.recovery)
+
+
+def _targets(node: Node) -> dict[str, Target]:
+    """All GPUs and MIG devices, by UUID."""
+    return {
+        target.uuid: target
+        for gpu in node.gpus
+        for target in (Target.of_gpu(gpu), *(Target.of_mig_device(gpu, device) for device in gpu.mig_devices))
+    }
 
 
 def _events(gpu_uuid: str, proof: RecoveryProof) -> list[HealthEvent]:

@@ -22,7 +22,7 @@ from gpustow.config.health import XidPolicy
 from gpustow.config.xidswitches import XidSwitches
 from gpustow.hardware.node import Gpu, Node
 from gpustow.health.event import EventKind, HealthEvent, RecoveryAction
-from gpustow.health.target import Scope, Target
+from gpustow.health.target import Target
 from gpustow.health.xids import CONTAINED_ERROR, known_xids
 
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
@@ -122,12 +122,12 @@ class HealthPolicy:
         A GPU stands for all that is on it.
         """
         if event.gpu_uuid is None:
-            return tuple(Target(gpu.uuid, gpu.uuid) for gpu in node.gpus)
+            return tuple(map(Target.of_gpu, node.gpus))
         gpu = next((gpu for gpu in node.gpus if gpu.uuid == event.gpu_uuid), None)
         if gpu is None:
             return ()
         if event.gpu_instance is None or not gpu.mig_enabled or not self._is_about_an_instance(event):
-            return (Target(gpu.uuid, gpu.uuid),)
+            return (Target.of_gpu(gpu),)
         return _devices_of(gpu, event.gpu_instance, event.compute_instance)
 
     def _event_rule(self, kind: EventKind) -> FaultRule:
@@ -147,7 +147,7 @@ class HealthPolicy:
 
 def _devices_of(gpu: Gpu, gpu_instance: int, compute_instance: int | None) -> tuple[Target, ...]:
     return tuple(
-        Target(device.uuid, gpu.uuid, Scope.MIG_DEVICE)
+        Target.of_mig_device(gpu, device)
         for device in gpu.mig_devices
         if device.gpu_instance == gpu_instance and compute_instance in {None, device.compute_instance}
     )

@@ -1,6 +1,8 @@
 """Events and proofs in words, for the log and for whoever asks why a device is unfit."""
 
+from gpustow.hardware.node import Node
 from gpustow.health.event import EventKind, HealthEvent, RecoveryAction, RecoveryProof
+from gpustow.health.target import Target
 from gpustow.health.xids import meaning_of
 
 _WORDS = {
@@ -41,11 +43,11 @@ def reason_of(event: HealthEvent) -> str:
     return _WORDS[event.kind] + detail
 
 
-def place_of(event: HealthEvent) -> str:
-    """What the event names."""
+def place_of(event: HealthEvent, node: Node) -> str:
+    """What the event names. A GPU that is not on the node as it was read last has its UUID alone."""
     if event.gpu_uuid is None:
         return "all GPUs"
-    parts = [f"GPU {event.gpu_uuid}"]
+    parts = [next((str(Target.of_gpu(gpu)) for gpu in node.gpus if gpu.uuid == event.gpu_uuid), event.gpu_uuid)]
     if event.gpu_instance is not None:
         parts.append(f"GPU instance {event.gpu_instance}")
     if event.compute_instance is not None:

@@ -116,4 +116,5 @@ def nearest_xids(word: str) -> tuple[int, ...]:
     if folded and not folded.isdecimal():
         parts = [number for name, number in names.items() if folded in name]
         return tuple(parts[:3]) or tuple(names[name] for name in get_close_matches(folded, names, n=3))
-    return tuple(int(near) for near in get_close_matches(word, [str(number) for number in names.values()], n=3))
+    numbers = [text for text in map(str, names.values()) if abs(len(text) - len(word)) <= 1]
+    return tuple(int(near) for near in get_close_matches(word, numbers, n=3))
