@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from gpustow.cli.question import Question, Questioned
+from gpustow.telemetry.decisions import DecisionStatus
 from gpustow.telemetry.facts import Facts
 from gpustow.telemetry.telemetry import Telemetry
 from tests.telemetry.samples import NOW
@@ -31,6 +33,16 @@ class Served:
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.telemetry.ports[0]}/"
+
+    def decide(self, size: int) -> DecisionStatus:
+        """Has a request of the first resource decided, as a plugin would; what is told of it."""
+        known = self.source.known
+        assert known.node is not None
+        first = known.served[0]
+        resources = [each.resource for each in known.served]
+        asked = Questioned(first.resource, resources, known.node.links, {None: first.policy})
+        placement = asked.answer(Question(size, in_use=sorted(known.held.get(first.resource.name, ()))))
+        return self.telemetry.decisions.add(first.resource.name, placement, placement.explanation(), 0.0002)
 
 
 @contextmanager

@@ -255,6 +255,17 @@ def test_foreign_text_stays_text(page: Page) -> None:
         assert page.complaints == []
 
 
+def test_the_newest_decisions_are_told_with_their_reasons(page: Page) -> None:
+    with served(MIG) as at:
+        made = [at.decide(size) for size in (1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3)]
+        opened(page, at, 4)
+        assert texts(page, ".decisions p:last-child") == [each.sentence for each in made[:1:-1]]
+        assert texts(page, ".decisions p:first-child")[0] == (
+            f"0s ago \u00b7 {made[-1].resource} \u00b7 decided by {made[-1].decided_by}"
+        )
+        assert "2 older ones are in the JSON." in texts(page, "#main p")
+
+
 def test_the_configuration_in_force_is_told_with_what_gave_each_setting(page: Page) -> None:
     with served(facts("t4-4", replicas=3)) as at:
         opened(page, at, 4)
