@@ -33,10 +33,12 @@ def shown() -> Facts:
         pod="notebook",
     )
     assert known.node is not None
-    lost = known.node.gpus[3].uuid
+    lost = known.node.gpus[3]
+    ailment = Ailment("XID 79: GPU no longer answers on PCIe", NOW - 754)
     checks = (Check("configuration"), Check("devices", "unhealthy: GPU 3 (XID 79)"))
     known = unhealthy(known, *range(15, 20))
-    return replace(known, checks=checks, ailments={lost: Ailment("XID 79: GPU no longer answers on PCIe", NOW - 754)})
+    ailments = dict.fromkeys([lost.uuid, *(device.uuid for device in lost.mig_devices)], ailment)
+    return replace(known, checks=checks, ailments=ailments)
 
 
 def main() -> None:

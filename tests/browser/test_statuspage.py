@@ -43,6 +43,7 @@ def sick() -> Facts:
     gpu = MIG.node.gpus[1]
     ailments = {
         gpu.uuid: Ailment("XID 79: fallen off the bus", NOW - 4000),
+        gpu.mig_devices[1].uuid: Ailment("XID 79: fallen off the bus", NOW - 4000),
         gpu.mig_devices[2].uuid: Ailment("XID 94: contained", NOW - 30, Fitness.RECOVERING),
     }
     return replace(MIG, ailments=ailments, checks=(Check("node"), Check("devices", "unhealthy: GPU 1")))
@@ -76,6 +77,7 @@ def test_health_is_told_with_reason_and_since_when(page: Page) -> None:
         _, gpu, part, *_ = texts(page, ".gpu .health")
         assert gpu.startswith("unhealthy for 1h06m, since ")
         assert gpu.endswith(": XID 79: fallen off the bus")
+        assert len(texts(page, ".gpu .health")) == 5
         assert part.startswith("1:2 1g.5gb recovering for 30s, since ")
         assert page.evaluate("document.querySelectorAll('.gpu.sick').length") == 1
         assert page.evaluate("document.title") == "a100-4-mig-5: not ready"

@@ -100,6 +100,7 @@ def test_health_is_told_with_reason_and_since_when() -> None:
     assert gpu is not None
     ailments = {
         gpu.uuid: Ailment("XID 79: fallen off the bus", NOW - 4000),
+        gpu.mig_devices[1].uuid: Ailment("XID 79: fallen off the bus", NOW - 4000),
         gpu.mig_devices[2].uuid: Ailment("XID 94: contained", NOW - 30, Fitness.RECOVERING),
     }
     checks = (Check("node"), Check("devices", "unhealthy: GPU 1"))
@@ -110,6 +111,7 @@ def test_health_is_told_with_reason_and_since_when() -> None:
     at = lines.index("GPU 1  NUMA 0  NVIDIA A100-SXM4-40GB")
     assert lines[at + 1] == "       unhealthy for 1h06m: XID 79: fallen off the bus"
     assert lines[at + 6] == "       1:2 1g.5gb recovering for 30s: XID 94: contained"
+    assert "\n".join(lines).count("fallen off the bus") == 1, "what a whole GPU has is told once"
 
 
 def test_the_newest_decisions_are_told_with_their_sentences() -> None:

@@ -129,7 +129,7 @@ def _gpus(status: NodeStatus, symbols: Mapping[str, str], strokes: Strokes) -> I
             cells = [cell for device in devices for cell in _cells(device)]
             yield from (Text(_INDENT).append_text(line) for line in draw_card(cells, symbols, strokes))
         for device in gpu.devices:
-            if device.profile and device.health.state != Fitness.HEALTHY.value:
+            if device.profile and _is_sick_by_itself(device.health, gpu.health):
                 yield from _sickness(f"{device.index} {device.profile}", device.health, status.at)
     yield from draw_legend(symbols, LINE_WIDTH)
 
@@ -143,6 +143,11 @@ def _gpu_heading(gpu: GpuStatus, at: float) -> Iterator[Text]:
         return
     yield heading
     yield from _sickness("", gpu.health, at)
+
+
+def _is_sick_by_itself(mine: HealthStatus, card: HealthStatus) -> bool:
+    """Whether a MIG device has something to tell that its GPU does not."""
+    return mine.state != Fitness.HEALTHY.value and (mine.state, mine.reason) != (card.state, card.reason)
 
 
 def _sickness(what: str, health: HealthStatus, at: float) -> Iterator[Text]:
