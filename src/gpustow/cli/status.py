@@ -28,7 +28,7 @@ Examples:
   gpustow status
   gpustow status --address 10.0.0.7:9402 --watch
   gpustow status -o json
-  kubectl exec -n gpustow ds/gpustow -- gpustow status
+  kubectl exec -n kube-system ds/gpustow-device-plugin -- gpustow status
 """
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
