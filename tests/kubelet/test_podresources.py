@@ -1,4 +1,6 @@
+import asyncio
 from pathlib import Path
+from socket import AF_UNIX, socket
 
 import grpc
 import pytest
@@ -43,8 +45,27 @@ class Lister:
         raise NotImplementedError
 
 
-async def serve(path: Path, response: protocol.ListPodResourcesResponse) -> grpc.aio.Server:
-    server = grpc.aio.server(handlers=[pod_resources_handler(Lister(response))])
+class Slow(Lister):
+    def __init__(self) -> None:
+        super().__init__(protocol.ListPodResourcesResponse())
+
+    async def list(
+        self, request: protocol.ListPodResourcesRequest, context: Context
+    ) -> protocol.ListPodResourcesResponse:
+        await asyncio.sleep(60)
+        return await super().list(request, context)
+
+
+class Refusing(Slow):
+    async def list(
+        self, _request: protocol.ListPodResourcesRequest, context: Context
+    ) -> protocol.ListPodResourcesResponse:
+        return await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests")
+
+
+async def serve(path: Path, answer: protocol.ListPodResourcesResponse | Lister) -> grpc.aio.Server:
+    lister = answer if isinstance(answer, Lister) else Lister(answer)
+    server = grpc.aio.server(handlers=[pod_resources_handler(lister)])
     server.add_insecure_port(f"unix:{path}")
     await server.start()
     return server
@@ -79,6 +100,29 @@ async def test_a_list_above_grpcs_own_limit_of_4_mib_is_read(tmp_path: Path) -> 
 
 
 async def test_a_kubelet_that_is_not_there_is_told_with_its_socket(tmp_path: Path) -> None:
-    with pytest.raises(PodResourcesError, match=f"from {tmp_path / 's'}: .+") as error:
+    with pytest.raises(PodResourcesError, match=f"from {tmp_path / 's'}: the socket is not there$") as error:
         await PodResources(tmp_path / "s").held()
     assert error.value.socket == str(tmp_path / "s")
+
+
+async def test_why_there_is_no_list_is_said_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with socket(AF_UNIX) as left_behind:
+        left_behind.bind(str(path))
+    with pytest.raises(PodResourcesError) as nobody:
+        await PodResources(path).held()
+    assert nobody.value.reason == "nobody answers there"
+    path.unlink()
+    server = await serve(path, Slow())
+    with pytest.raises(PodResourcesError) as slow:
+        await PodResources(path).held(seconds=0.05)
+    assert slow.value.reason == "no answer within 0.05 s"
+    await server.stop(None)
+
+
+async def test_what_kubelet_itself_says_is_told_as_it_is(tmp_path: Path) -> None:
+    server = await serve(tmp_path / "s", Refusing())
+    with pytest.raises(PodResourcesError) as refused:
+        await PodResources(tmp_path / "s").held()
+    assert refused.value.reason == "too many requests"
+    await server.stop(None)

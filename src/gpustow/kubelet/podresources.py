@@ -53,8 +53,21 @@ class PodResources:
             try:
                 response = await PodResourcesCalls(channel).list(ListPodResourcesRequest(), timeout=seconds)
             except grpc.aio.AioRpcError as error:
-                raise PodResourcesError(str(self._socket), error.details() or error.code().name) from error
+                raise PodResourcesError(str(self._socket), _in_words(error, self._socket, seconds)) from error
         return held_devices(response)
+
+
+def _in_words(error: grpc.aio.AioRpcError, socket: Path, seconds: float) -> str:
+    """Why there is no list. What gRPC says of a socket that cannot be dialled is long and names it twice."""
+    if not socket.exists():
+        return "the socket is not there"
+    match error.code():
+        case grpc.StatusCode.UNAVAILABLE:
+            return "nobody answers there"
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return f"no answer within {seconds:g} s"
+        case code:
+            return error.details() or code.name
 
 
 def held_devices(response: ListPodResourcesResponse) -> tuple[HeldDevice, ...]:
