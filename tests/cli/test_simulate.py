@@ -17,8 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from gpustow.cli import main
+from gpustow.hardware.modelfile import node_model_schema
+from gpustow.hardware.nodemodel import parse_node_model
 from gpustow.version import __version__
 from tests.cli.commands import BIN, Ended, environment, run
 
@@ -278,7 +281,9 @@ def _simulating(folder: str, pods: str) -> "subprocess.Popen[bytes]":
 
 
 def test_logs_can_be_watched(simulate: Callable[..., Ended]) -> None:
-    assert "nvidia.com/gpu is streaming" in simulate("--log-level=info", "--policy=packed").err
+    assert (
+        "nvidia.com/gpu: in use: kubelet has the list of devices" in simulate("--log-level=info", "--policy=packed").err
+    )
 
 
 def test_progress_is_drawn_for_people_only(simulate: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,3 +382,33 @@ def test_without_a_command_there_is_help() -> None:
 )
 def test_every_program_tells_its_version(words: list[str]) -> None:
     assert run(*words).out == f"{__version__}\n"
+
+
+def test_a_container_is_shown_with_what_cdi_asks_for(simulate: Callable[..., Ended], tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("flags: {plugin: {deviceListStrategy: [cdi-annotations, cdi-cri]}}\n", encoding="utf-8")
+    words = ("--node-model", "t4-4", "--config", str(config), "--policy", "packed")
+    table = simulate(*words).out
+    assert re.search(
+        r"^      annotation cdi\.k8s\.io/\S+=k8s\.device-plugin\.nvidia\.com/gpu=GPU-", table, re.MULTILINE
+    )
+    assert re.search(r"^      CDI devices: k8s\.device-plugin\.nvidia\.com/gpu=GPU-", table, re.MULTILINE)
+    pod = yaml.safe_load(simulate(*words, "-o", "yaml").out)["packed"]["pods"][0]
+    assert pod["containers"][0]["cdi_devices"][0].startswith("k8s.device-plugin.nvidia.com/gpu=GPU-")
+    assert len(pod["containers"][0]["annotations"]) == 1
+
+
+def test_the_schedule_of_faults_of_the_page_is_one() -> None:
+    page = PAGE.read_text(encoding="utf-8").partition("## Faults")[2]
+    model = parse_node_model(page.partition("```yaml\n")[2].partition("```")[0], "page")
+    kinds = [type(fault).__name__ for fault in model.faults]
+    assert kinds == ["XidFault", "GpuLost", "SlowNvml", "MigReconfigured"]
+    sections = node_model_schema()["$defs"]
+    keys = {
+        key: about
+        for name in ("XidSection", "LostSection", "SlowSection", "MigChangeSection")
+        for key, about in sections[name]["properties"].items()
+        if key != "fault"
+    }
+    table = page.partition("\n## ")[0]
+    assert [key for key, about in keys.items() if "description" not in about or f"`{key}`" not in table] == []

@@ -83,3 +83,23 @@ async def test_what_is_told_is_passed_on(tmp_path: Path) -> None:
     with suppress(asyncio.CancelledError):
         await running
     assert recorder.moves == [(GPU, PluginState.BOUND), (GPU, PluginState.DRAINING)]
+
+
+@pytest.mark.parametrize("state", PluginState)
+def test_each_state_has_words_of_its_own(state: PluginState) -> None:
+    assert state.words
+    assert [other for other in PluginState if other.words == state.words] == [state]
+
+
+async def test_the_log_tells_people_what_a_state_means(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    plugin = ResourcePlugin(served(1), KubeletPlace(tmp_path, tmp_path / "kubelet.sock"), surroundings())
+    running = asyncio.create_task(plugin.run())
+    await until(lambda: f"{GPU}: not in use: it waits for kubelet to create {tmp_path}" in caplog.text)
+    async with FakeKubelet(tmp_path):
+        await until(lambda: f"{GPU}: in use: kubelet has the list of devices" in caplog.text)
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+    assert f"{GPU}: ending: " in caplog.text
+    assert f"{GPU} is" not in caplog.text

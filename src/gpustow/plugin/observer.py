@@ -32,6 +32,22 @@ class PluginState(StrEnum):
     FAILED = "failed"
     """It has crashed too often; the end."""
 
+    @property
+    def words(self) -> str:
+        """What it means for the resource, for people."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    PluginState.INIT: "not in use",
+    PluginState.BOUND: "started",
+    PluginState.REGISTERED: "registered",
+    PluginState.STREAMING: "in use",
+    PluginState.DRAINING: "ending",
+    PluginState.REFUSED: "refused",
+    PluginState.FAILED: "given up",
+}
+
 
 class PluginObserver(Protocol):
     """Is told what the daemon and its plugins do; `resource` is the full name of the resource that it is about.

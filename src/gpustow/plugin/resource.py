@@ -161,7 +161,7 @@ class ResourcePlugin:
     def _move(self, state: PluginState, reason: str) -> None:
         self.state, self.reason = state, reason
         level = logging.WARNING if state in _BAD_STATES else logging.INFO
-        log.log(level, "%s is %s: %s", self.name, state, reason)
+        log.log(level, "%s: %s: %s", self.name, state.words, reason)
         self._observer.moved(self.name, state, reason)
 
     async def _let_kubelet_notice(self) -> None:
