@@ -137,10 +137,10 @@ class KubeletDirectoryError(GpustowError):
 
     exit_code = 7
 
-    def __init__(self, directory: str, reason: str) -> None:
+    def __init__(self, directory: str, reason: str, *, advice: str | None = None) -> None:
         super().__init__(
             f"kubelet's device plugin directory {directory} {reason}",
-            advice="Mount the host's /var/lib/kubelet/device-plugins there, or set --kubelet-socket.",
+            advice=advice or "Mount the host's /var/lib/kubelet/device-plugins there, or set --kubelet-socket.",
         )
         self.directory = directory
         self.reason = reason

@@ -98,6 +98,14 @@ async def test_a_missing_directory_is_told_at_the_start(tmp_path: Path) -> None:
         await Daemon(tmp_path / "missing").supervisor.run()
 
 
+async def test_without_a_kubelet_socket_a_missing_default_directory_is_told_as_such(tmp_path: Path) -> None:
+    with pytest.raises(KubeletDirectoryError, match="does not exist") as raised:
+        await Daemon(tmp_path / "missing", kubelet_socket="").supervisor.run()
+    assert raised.value.directory == str(tmp_path / "missing")
+    assert "nobody is registered with, and the sockets lie in this directory by default" in str(raised.value)
+    assert "or set --kubelet-socket" not in str(raised.value)
+
+
 @pytest.mark.parametrize(("answer", "error"), [(node(), NoDevicesError), (HardwareError("no driver"), HardwareError)])
 async def test_nothing_to_serve_ends_it_if_the_operator_asked_for_that(
     tmp_path: Path, answer: Node | Exception, error: type[Exception]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpustow.config import Config
-from gpustow.errors import PodResourcesError
+from gpustow.errors import KubeletDirectoryError, PodResourcesError
 from gpustow.kubelet.podresources import HeldDevice, PodResources, pod_resources_socket
 from gpustow.kubelet.socketfile import check_directory, remove_stale_sockets
 from gpustow.plugin.fleet import Fleet
@@ -19,6 +19,12 @@ from gpustow.plugin.resource import Surroundings
 from gpustow.plugin.roster import Roster
 
 log = logging.getLogger(__name__)
+
+_NOBODY = (
+    "--kubelet-socket is empty, so nobody is registered with, and the sockets lie in this directory by default. Make "
+    "it, writable. Or give --kubelet-socket a path in another directory: the sockets lie there, as soon as a kubelet "
+    "has its socket at that path."
+)
 
 
 class Serving:
@@ -35,7 +41,12 @@ class Serving:
     def checked_place(self, config: Config) -> KubeletPlace:
         """Where `config` says that kubelet is. Raises KubeletDirectoryError if no sockets can be made there."""
         place = KubeletPlace.of(config, self._default_directory)
-        check_directory(place.directory)
+        try:
+            check_directory(place.directory)
+        except KubeletDirectoryError as error:
+            if place.socket is None:
+                raise KubeletDirectoryError(error.directory, error.reason, advice=_NOBODY) from error
+            raise
         return place
 
     def go_to(self, place: KubeletPlace) -> None:
