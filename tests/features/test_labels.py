@@ -8,7 +8,7 @@ from gpustow.config import Config, MigStrategy, ReplicatedResource, ReplicatedRe
 from gpustow.config.patterns import ResourcePattern
 from gpustow.features import Labels, node_labels
 from gpustow.hardware.mig import MigDevice, MigEngines, MigProfile
-from gpustow.hardware.node import FabricIdentity, Gpu
+from gpustow.hardware.node import FabricIdentity, Gpu, Platform
 from tests.resources.machines import gpu, machine, node
 
 MIB = 1 << 20
@@ -208,16 +208,24 @@ def test_mps_on_a_node_with_mig_costs_that_label_only() -> None:
     [
         ("400.300", ("400", "300", "")),
         ("550.90.07", ("550", "90", "07")),
-        ("", ("unknown", "unknown", "unknown")),
     ],
 )
 def test_the_driver_version_is_told_whole_and_in_parts(driver: str, parts: tuple[str, str, str]) -> None:
     labels = node_labels(replace(node(full()), driver_version=driver, cuda_version="8.0"), Config()).labels
     assert tuple(labels[f"nvidia.com/cuda.driver.{key}"] for key in ("major", "minor", "rev")) == parts
     assert tuple(labels[f"nvidia.com/cuda.driver-version.{key}"] for key in ("major", "minor", "revision")) == parts
-    assert labels["nvidia.com/cuda.driver-version.full"] == driver or not driver
+    assert labels["nvidia.com/cuda.driver-version.full"] == driver
     assert (labels["nvidia.com/cuda.runtime.major"], labels["nvidia.com/cuda.runtime.minor"]) == ("8", "0")
     assert labels["nvidia.com/cuda.runtime-version.full"] == "8.0"
+
+
+def test_versions_that_are_not_known_have_labels_on_a_tegra_board_alone() -> None:
+    silent = replace(node(full()), driver_version="", cuda_version="")
+    assert not [key for key in node_labels(silent, Config()).labels if ".cuda." in f".{key.partition('/')[2]}"]
+    labels = node_labels(replace(silent, platform=Platform.TEGRA), Config()).labels
+    assert labels["nvidia.com/cuda.driver-version.full"] == "unknown.unknown.unknown"
+    assert labels["nvidia.com/cuda.driver.major"] == "unknown"
+    assert labels["nvidia.com/cuda.runtime-version.full"] == "0.0"
 
 
 @pytest.mark.parametrize("driver", ["550", "1.2.3.4"])

@@ -25,7 +25,7 @@ from gpustow.features.resourcelabels import (
     sharing_of,
 )
 from gpustow.hardware.mig import MigDevice, MigProfile
-from gpustow.hardware.node import Gpu, Node
+from gpustow.hardware.node import Gpu, Node, Platform
 from gpustow.resources.naming import Naming
 from gpustow.resources.selection import select_gpus
 
@@ -75,15 +75,32 @@ class _Maker:
         self.notes: list[str] = []
 
     def versions(self, node: Node) -> LabelMap:
-        """Driver and CUDA version, each under the keys of today and under the older ones."""
-        driver, cuda = node.driver_version or _UNKNOWN_DRIVER, node.cuda_version or _UNKNOWN_CUDA
-        labels = {"nvidia.com/cuda.driver-version.full": driver, "nvidia.com/cuda.runtime-version.full": cuda}
+        """Driver and CUDA version, each under the keys of today and under the older ones.
+
+        v0.20.0 calls those of a Tegra board unknown, and cannot be without them elsewhere; there they have no labels.
+        """
+        return {**self._driver_version(node), **self._cuda_version(node)}
+
+    def _driver_version(self, node: Node) -> LabelMap:
+        driver = node.driver_version
+        if not driver and node.platform is not Platform.TEGRA:
+            return {}
+        driver = driver or _UNKNOWN_DRIVER
+        labels = {"nvidia.com/cuda.driver-version.full": driver}
         if match := _DRIVER.fullmatch(driver):
             parts = [part or "" for part in match.groups()]
             labels |= _numbered("cuda.driver", ("major", "minor", "rev"), parts)
             labels |= _numbered("cuda.driver-version", ("major", "minor", "revision"), parts)
         else:
             self.notes.append(f"the driver version {driver!r} does not match X.Y[.Z]: its parts have no labels")
+        return labels
+
+    def _cuda_version(self, node: Node) -> LabelMap:
+        cuda = node.cuda_version
+        if not cuda and node.platform is not Platform.TEGRA:
+            return {}
+        cuda = cuda or _UNKNOWN_CUDA
+        labels = {"nvidia.com/cuda.runtime-version.full": cuda}
         numbers = [*cuda.split("."), ""][:2]
         labels |= _numbered("cuda.runtime", ("major", "minor"), numbers)
         labels |= _numbered("cuda.runtime-version", ("major", "minor"), numbers)
