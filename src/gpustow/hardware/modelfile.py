@@ -267,43 +267,53 @@ class LinksSection(Section):
         return self
 
 
+_TIME = "a number with ms, s, m or h behind it, or of seconds"
+_GPU = "The NVML index of the GPU."
+
+
 class _FaultSection(Section):
-    after: _Seconds
+    after: _Seconds = Field(description=f"When it begins, after the start of the plugin: {_TIME}.")
 
 
 class XidSection(_FaultSection):
-    """An XID that the driver reports."""
+    """An XID that the driver reports, once."""
 
     fault: Literal["xid"]
-    gpu: _Index
-    code: Annotated[int, Field(ge=1)]
-    gpu_instance: _GpuInstance | None = None
-    compute_instance: _ComputeInstance | None = None
+    gpu: _Index = Field(description=_GPU)
+    code: Annotated[int, Field(ge=1, description="The number of the XID; `gpustow xid` lists them.")]
+    gpu_instance: _GpuInstance | None = Field(
+        default=None, description="The GPU instance that it is about; not given: the whole GPU."
+    )
+    compute_instance: _ComputeInstance | None = Field(default=None, description="The compute instance in that.")
 
 
 class LostSection(_FaultSection):
     """A GPU that falls off the bus."""
 
     fault: Literal["lost"]
-    gpu: _Index
-    duration: _Seconds | None = Field(default=None, alias="for")
+    gpu: _Index = Field(description=_GPU)
+    duration: _Seconds | None = Field(
+        default=None, alias="for", description=f"How long it is gone: {_TIME}. Not given: for good."
+    )
 
 
 class SlowSection(_FaultSection):
     """An NVML that takes its time."""
 
     fault: Literal["slow"]
-    delay: _Seconds
-    duration: _Seconds | None = Field(default=None, alias="for")
+    delay: _Seconds = Field(description=f"How much longer each reading takes: {_TIME}.")
+    duration: _Seconds | None = Field(
+        default=None, alias="for", description=f"How long NVML is slow: {_TIME}. Not given: for good."
+    )
 
 
 class MigChangeSection(_FaultSection):
-    """A GPU that is cut anew."""
+    """A GPU that is cut anew, for good."""
 
     fault: Literal["mig"]
-    gpu: _Index
-    enabled: bool = True
-    devices: _MigDevices = []
+    gpu: _Index = Field(description=_GPU)
+    enabled: bool = Field(default=True, description="Whether it is in MIG mode from then on.")
+    devices: _MigDevices = Field(default=[], description="All its MIG devices from then on.")
 
 
 FaultSection = Annotated[XidSection | LostSection | SlowSection | MigChangeSection, Field(discriminator="fault")]
@@ -319,7 +329,7 @@ class NodeModelFile(Section):
     cuda_version: str = ""
     gpus: list[GpuGroupSection]
     links: LinksSection | None = None
-    faults: list[FaultSection] = []
+    faults: list[FaultSection] = Field(default=[], description="What goes wrong, and when.")
 
 
 def problems_of(error: ValidationError, document: object) -> list[Problem]:
