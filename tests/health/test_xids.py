@@ -106,3 +106,4 @@ def test_the_nearest_number_is_found_by_name_or_digits(word: str, near: int) -> 
 def test_nothing_is_near_to_nothing() -> None:
     assert nearest_xids("") == ()
     assert nearest_xids("qqqqqqqq") == ()
+    assert nearest_xids("9999") == ()
