@@ -20,6 +20,8 @@ def test_the_report_is_by_policy_with_what_each_pod_got() -> None:
                 "name": "main",
                 "device_ids": {"nvidia.com/gpu": ["MIG-0-0"]},
                 "envs": {"NVIDIA_VISIBLE_DEVICES": "MIG-0-0"},
+                "annotations": {},
+                "cdi_devices": [],
             }
         ],
         "refusals": [],

@@ -143,3 +143,10 @@ def test_it_is_said_why_policies_do_not_differ_where_nothing_is_shared_or_cut() 
     assert sentence not in shown(cut)
     assert sentence not in shown(whole, cut)
     assert sentence not in shown(replace(cut, resources=()))
+
+
+def test_annotations_and_cdi_devices_stand_below_the_environment() -> None:
+    pod = running("a", "MIG-0-0", envs={"A": "b"})
+    given = replace(pod.containers[0], annotations={"cdi.k8s.io/x": "v/gpu=0"}, cdi_devices=("v/gpu=0", "v/gpu=1"))
+    text = shown(outcome("packed", [replace(pod, containers=(given,))]))
+    assert "      A=b\n      annotation cdi.k8s.io/x=v/gpu=0\n      CDI devices: v/gpu=0 v/gpu=1\n" in text

@@ -1,14 +1,15 @@
 """`gpustow inspect`: the node as it is read, to look at, to attach to a bug report, or to simulate elsewhere."""
 
-import json
 import os
 from enum import StrEnum
 from typing import Annotated, assert_never
 
 import typer
 
+from gpustow.cli import options
 from gpustow.cli.nodepicture import draw_node
-from gpustow.cli.options import HELP_FLAGS, NodeModelName, SystemRoot
+from gpustow.cli.options import HELP_FLAGS, NodeModelName, SystemRoot, output_option
+from gpustow.cli.plaindata import written
 from gpustow.cli.reader import reader_maker
 from gpustow.cli.standardoutput import write_out
 from gpustow.config import Config, load_config
@@ -34,6 +35,7 @@ class Output(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    YAML = "yaml"
     NODE_MODEL = "node-model"
 
 
@@ -46,7 +48,7 @@ def inspect(
     *,
     node_model: NodeModelName = None,
     system_root: SystemRoot = "/",
-    output: Annotated[Output, typer.Option("--output", "-o", help="How the node is written.")] = Output.TABLE,
+    output: Annotated[Output, output_option(Output)] = Output.TABLE,
 ) -> None:
     """The command."""
     loaded = None if node_model is not None else load_config({}, os.environ)
@@ -62,7 +64,9 @@ def _written(node: Node, output: Output) -> str:
         case Output.TABLE:
             return draw_node(node)
         case Output.JSON:
-            return json.dumps(node_data(node), indent=2) + "\n"
+            return written(node_data(node), options.Output.JSON)
+        case Output.YAML:
+            return written(node_data(node), options.Output.YAML)
         case Output.NODE_MODEL:
             return write_node_model(node)
         case _:

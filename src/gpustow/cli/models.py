@@ -8,6 +8,7 @@ import typer
 
 from gpustow.cli.nodepicture import draw_node, wrapped_columns
 from gpustow.cli.options import HELP_FLAGS, Output, OutputForm
+from gpustow.cli.plaindata import written
 from gpustow.cli.standardoutput import write_out
 from gpustow.hardware.fabrics import FABRICS
 from gpustow.hardware.modelfile import node_model_schema
@@ -64,7 +65,7 @@ def list_models(
     if context.invoked_subcommand is not None:
         return
     models = [load_node_model(name) for name in shipped_models()]
-    if output is Output.JSON:
+    if output is not Output.TABLE:
         entries = [
             {
                 "name": model.name,
@@ -75,7 +76,7 @@ def list_models(
             }
             for model in models
         ]
-        write_out(json.dumps(entries, indent=2) + "\n")
+        write_out(written(entries, output))
         return
     rows = [(model.name, str(len(model.node.gpus)), _mig(model.node.gpus), model.description) for model in models]
     write_out(wrapped_columns([("NAME", "GPUS", "MIG", "DESCRIPTION"), *rows]) + f"\n\n{_MORE}\n")

@@ -48,9 +48,22 @@ class Output(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    YAML = "yaml"
 
 
-OutputForm = Annotated[Output, typer.Option("--output", "-o", help="How the result is written.")]
+def output_option(forms: type[StrEnum]) -> Any:
+    """The option that chooses one of these forms."""
+
+    def form(word: str) -> StrEnum:
+        try:
+            return forms(word)
+        except ValueError:
+            raise typer.BadParameter(f"{word!r} is none of {', '.join(forms)}") from None
+
+    return typer.Option("--output", "-o", metavar="|".join(forms), parser=form, help="How the result is written.")
+
+
+OutputForm = Annotated[Output, output_option(Output)]
 
 NodeModelName = Annotated[
     str | None,

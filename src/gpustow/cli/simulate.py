@@ -13,6 +13,7 @@ import typer
 
 from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
 from gpustow.cli.options import HELP_FLAGS, ConfigFileName, LogFormatName, LogLevelName, Output, OutputForm
+from gpustow.cli.plaindata import written
 from gpustow.cli.standardoutput import write_out
 from gpustow.config import load_config
 from gpustow.config.strategies import SHARED_POLICIES
@@ -21,7 +22,7 @@ from gpustow.hardware.nodemodel import load_node_model
 from gpustow.resources import build_catalog
 from gpustow.simulation.experiment import Experiment
 from gpustow.simulation.outcome import Outcome
-from gpustow.simulation.report import render_json
+from gpustow.simulation.report import report_data
 from gpustow.simulation.scenario import FIRST_NODE_MODEL, FIRST_POLICIES, default_flags, three_pods
 from gpustow.simulation.workload import load_workload
 
@@ -94,7 +95,7 @@ def simulate(
         experiment.config(name)
     outcomes = _unless_signalled(_run(experiment, policies))
     _tell_warnings(outcomes, told.messages)
-    write_out(render_json(outcomes) if output is Output.JSON else _table(outcomes, experiment))
+    write_out(_table(outcomes, experiment) if output is Output.TABLE else written(report_data(outcomes), output))
     refused = {pod.key for outcome in outcomes for pod in outcome.refused()}
     if strict and refused:
         raise CheckFailed(f"pods were refused: {', '.join(sorted(refused)[:_MOST_NAMED])}")

@@ -1,14 +1,13 @@
 """`gpustow xid`: what an XID in the kernel's log means, and what becomes of a GPU that reports it."""
 
-import json
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
-from typing import Annotated, Any, assert_never
+from typing import Annotated, Any
 
 import typer
 
 from gpustow.cli.nodepicture import wrapped_columns
-from gpustow.cli.options import HELP_FLAGS
+from gpustow.cli.options import HELP_FLAGS, Output, OutputForm
+from gpustow.cli.plaindata import written
 from gpustow.cli.standardoutput import write_out
 from gpustow.config.health import XidPolicy
 from gpustow.errors import UsageError
@@ -35,14 +34,6 @@ that of NVIDIA's XID catalogue. `gpustow xid 79` tells more about one."""
 _POLICIES = {policy: HealthPolicy(xid_policy=policy) for policy in XidPolicy}
 
 
-class Output(StrEnum):
-    """The forms in which XIDs are written."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-
-
 def register(app: typer.Typer) -> None:
     """Adds the command."""
     app.command("xid", help=_HELP, context_settings=HELP_FLAGS)(xid)
@@ -51,21 +42,14 @@ def register(app: typer.Typer) -> None:
 def xid(
     codes: Annotated[list[str] | None, typer.Argument(metavar="CODE", help="Which XIDs; all if none.")] = None,
     *,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How the XIDs are written.")] = Output.TABLE,
+    output: OutputForm = Output.TABLE,
 ) -> None:
     """The command."""
     rows = [_row(code) for code in codes] if codes else list(known_xids().values())
-    match output:
-        case Output.TABLE:
-            write_out("\n".join(map(_told, rows)) if codes else _table(rows))
-        case Output.JSON:
-            write_out(json.dumps([_data(row) for row in rows], indent=2) + "\n")
-        case Output.YAML:
-            import yaml  # noqa: PLC0415 - only here
-
-            write_out(yaml.safe_dump([_data(row) for row in rows], sort_keys=False))
-        case _:
-            assert_never(output)
+    if output is Output.TABLE:
+        write_out("\n".join(map(_told, rows)) if codes else _table(rows))
+    else:
+        write_out(written([_data(row) for row in rows], output))
 
 
 def _row(code: str) -> Xid:

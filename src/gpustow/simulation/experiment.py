@@ -227,6 +227,8 @@ def _no_such_resource(name: str, known: Sequence[str]) -> str:
 
 def _containers(admitted: AdmittedPod) -> tuple[ContainerOutcome, ...]:
     def outcome(given: AdmittedContainer) -> ContainerOutcome:
-        return ContainerOutcome(given.name, dict(given.device_ids), dict(given.envs))
+        return ContainerOutcome(
+            given.name, dict(given.device_ids), dict(given.envs), dict(given.annotations), given.cdi_devices
+        )
 
     return tuple(outcome(given) for given in (*admitted.init_containers, *admitted.containers))

@@ -9,7 +9,7 @@ Limits: it is the state at the end of the workload. A device that a released pod
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from gpustow.hardware.node import Gpu, Node
@@ -28,11 +28,16 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ContainerOutcome:
-    """What one container was given: ids by resource, and the environment that the plugin put into it."""
+    """What one container was given: ids by resource, and what the plugin put into it.
+
+    That is its environment, annotations, and the names of CDI devices that kubelet passes on to the runtime.
+    """
 
     name: str
     device_ids: Mapping[str, tuple[str, ...]]
     envs: Mapping[str, str]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    cdi_devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,14 @@ from typing import Any
 from gpustow.simulation.outcome import Outcome, PodOutcome
 
 
+def report_data(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The outcomes as plain data with a key a policy."""
+    return {outcome.policy: _outcome(outcome) for outcome in outcomes}
+
+
 def render_json(outcomes: Sequence[Outcome]) -> str:
     """The outcomes as one JSON object with a key a policy, indented, with a newline at the end."""
-    return json.dumps({outcome.policy: _outcome(outcome) for outcome in outcomes}, indent=2) + "\n"
+    return json.dumps(report_data(outcomes), indent=2) + "\n"
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
@@ -63,6 +68,8 @@ def _pod(pod: PodOutcome) -> dict[str, Any]:
                 "name": container.name,
                 "device_ids": {name: list(ids) for name, ids in container.device_ids.items()},
                 "envs": dict(container.envs),
+                "annotations": dict(container.annotations),
+                "cdi_devices": list(container.cdi_devices),
             }
             for container in pod.containers
         ],

@@ -22,7 +22,7 @@ MOST_IDS = 8
 """How many ids are listed a container and resource; replicas of one device count as one."""
 
 LONGEST_VALUE = 400
-"""How many characters of an environment variable are shown."""
+"""How many characters of an environment variable or annotation are shown."""
 
 
 def print_summary(console: Console, outcomes: Sequence[Outcome], heading: str) -> None:
@@ -151,5 +151,12 @@ def _container(container: ContainerOutcome, *, named: bool) -> Iterator[Text]:
         more = f" and {len(listed) - MOST_IDS} more" if len(listed) > MOST_IDS else ""
         yield Text(f"      {resource}: {' '.join(listed[:MOST_IDS])}{more}")
     for name, value in container.envs.items():
-        shown = value if len(value) <= LONGEST_VALUE else f"{value[:LONGEST_VALUE]}..."
-        yield Text(f"      {name}={shown}")
+        yield Text(f"      {name}={_shortened(value)}")
+    for key, value in container.annotations.items():
+        yield Text(f"      annotation {key}={_shortened(value)}")
+    if container.cdi_devices:
+        yield Text(f"      CDI devices: {_shortened(' '.join(container.cdi_devices))}")
+
+
+def _shortened(value: str) -> str:
+    return value if len(value) <= LONGEST_VALUE else f"{value[:LONGEST_VALUE]}..."
