@@ -32,6 +32,7 @@ def run(program: str, words: Sequence[str], only: str | None = None) -> None:
     """Runs a command to its end: the one that the words name, or `only`, of which the words are the arguments."""
     try:
         app, prepared = _with_all(words) if only is None else _with_one(only, words)
+        _summarise_whole(app)
         app(prepared, prog_name=program)
     except GpustowError as error:
         print(f"{program}: {error}", file=sys.stderr)  # noqa: T201 - this is how a command tells its error
@@ -64,6 +65,23 @@ def _with_one(name: str, words: Sequence[str]) -> tuple[typer.Typer, list[str]]:
     module = import_module(COMMANDS[name])
     module.register(app)
     return app, _prepared(module, words)
+
+
+def _summarise_whole(app: typer.Typer) -> None:
+    """Has lists of commands show the first sentence of each whole; the command library would cut it at one line."""
+    for command in app.registered_commands:
+        command.short_help = _first_sentence(command.help)
+    for group in app.registered_groups:
+        below = group.typer_instance
+        if below is not None:
+            told = below.info.help if below.registered_callback is None else below.registered_callback.help
+            group.short_help = _first_sentence(told)
+            _summarise_whole(below)
+
+
+def _first_sentence(text: object) -> str:
+    sentence, dot, _ = " ".join(str(text).split()).partition(". ")
+    return sentence + dot.strip()
 
 
 def _prepared(module: ModuleType, words: Sequence[str]) -> list[str]:
