@@ -1,11 +1,15 @@
 """`gpustow config`: check, show and schema, as an operator runs them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
+from typer import BadParameter
 
+from gpustow.cli.settingflags import flags_of
 from tests.cli.commands import Ended, run
 
 SHARED = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
@@ -106,9 +110,31 @@ def test_flags_can_be_given_as_the_plugin_would_have_them(file: Path) -> None:
     assert "nvidia.com/gpu: 40 on 4 GPUs, sharing mps" in ended.out
 
 
-@pytest.mark.parametrize("word", ["mps-root", "nothing=1"])
-def test_a_flag_that_the_plugin_does_not_have_is_a_usage_error(file: Path, word: str) -> None:
-    assert check(file, SHARED, "--flag", word).code == 2
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("mps-root", "'mps-root' lacks a value; write mps-root=VALUE"),
+        ("pass-device-specs", "'pass-device-specs' lacks a value; write pass-device-specs=true"),
+        ("pass-device-spec=1", "the plugin has no flag 'pass-device-spec'; did you mean 'pass-device-specs'?"),
+        ("qqqqqqq=1", "the plugin has no flag 'qqqqqqq'; `gpustow plugin --help` lists those that it has"),
+    ],
+)
+def test_a_flag_that_the_plugin_does_not_have_is_a_usage_error(word: str, message: str) -> None:
+    with pytest.raises(BadParameter) as refusal:
+        flags_of([word])
+    assert str(refusal.value) == message
+    assert refusal.value.exit_code == 2
+
+
+def test_notes_are_no_warnings(file: Path) -> None:
+    text = "flags: {gdsEnabled: true}\nresources: {gpus: [{pattern: '*', name: x}]}"
+    ended = check(file, text, "--node-model", "t4-4")
+    assert (ended.code, ended.err) == (0, "")
+    drops, assumed = ended.out.splitlines()[-2:]
+    assert drops.startswith("note: v0.20.0's feature discovery drops resources.gpus: ")
+    assert assumed == "note: a simulated node is taken to have the devices of GPUDirect Storage"
+    told = yaml.safe_load(check(file, text, "--node-model", "t4-4", "-o", "yaml").out)
+    assert ([f"note: {note}" for note in told["notes"]], told["warnings"]) == ([drops, assumed], [])
 
 
 def test_show_prints_each_value_and_where_it_comes_from(file: Path) -> None:
@@ -134,6 +160,13 @@ def test_show_prints_json_as_well() -> None:
     told = json.loads(run("gpustow", "config", "show", "-o", "json").out)
     assert told["file"] is None
     assert {"name": "flags.migStrategy", "value": "none", "origin": "default"} in told["settings"]
+
+
+def test_show_ignores_what_the_daemon_ignores_with_its_warning() -> None:
+    ended = run("gpustow", "config", "show", "--fail-on-init-error", "false", "--mig-strategy=x")
+    assert ended.code == 0
+    assert ended.err == "warning: ignored, because 'false' ends the flags: false --mig-strategy=x\n"
+    assert re.search(r"^flags\.failOnInitError +flag +true$", ended.out, re.MULTILINE)
 
 
 def test_show_refuses_what_the_plugin_refuses() -> None:

@@ -182,3 +182,14 @@ def test_a_fault_of_ours_ends_it_with_one_json_line_that_has_the_traceback(tmp_p
     assert told["level"] == "critical"
     assert told["message"] == "a fault of ours ends it: ZeroDivisionError('in a place that nobody thought of')"
     assert told["traceback"].startswith("Traceback")
+
+
+async def test_a_simulated_node_is_told_with_what_is_assumed_of_it(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}", encoding="utf-8")
+    flags = (f"--config-file={config}", "--mps-root=/mps", "--gdrcopy-enabled")
+    async with daemon(tmp_path, "--node-model=t4-4", *flags) as running:
+        await running.has(8)
+        await running.logged("the node is simulated, by node model t4-4: its GPUs are not there")
+        await running.logged("a simulated node is taken to have GDRCopy's device, the MPS control daemons")
+        assert await running.stop() == 0

@@ -10,6 +10,7 @@ Limits: what a value means is the configuration's business. Unknown flags are pa
 library to complain about.
 """
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -67,6 +68,13 @@ def rewrite(words: Sequence[str], flags: Iterable[Flag]) -> CommandLine:
             value = "true" if flag.boolean else _next_word(rest, name)
         rewritten.append(f"--{name}={value}")
     return CommandLine(tuple(rewritten), tuple(rest))
+
+
+def tell_ignored(line: CommandLine) -> None:
+    """Tells on stderr which words are ignored, and why."""
+    if line.ignored:
+        told = f"warning: ignored, because {line.ignored[0]!r} ends the flags: {' '.join(line.ignored)}"
+        print(told, file=sys.stderr)  # noqa: T201 - as a command tells its errors
 
 
 def _is_flag(word: str) -> bool:

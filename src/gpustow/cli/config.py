@@ -6,7 +6,6 @@ schema  the JSON schema of the file
 """
 
 import inspect
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +14,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gpustow.cli.arguments import Flag, rewrite
+from gpustow.cli.arguments import Flag, rewrite, tell_ignored
 from gpustow.cli.options import HELP_FLAGS, NodeModelName, Output, OutputForm
+from gpustow.cli.plaindata import written
 from gpustow.cli.settingflags import (
     SETTING_FLAGS,
     FlagWords,
@@ -25,6 +25,7 @@ from gpustow.cli.settingflags import (
     keyword,
     setting_parameters,
 )
+from gpustow.cli.simulatednode import assumptions
 from gpustow.config import LoadedConfig, load_config
 from gpustow.errors import CheckFailed, ConfigError, HardwareError
 
@@ -32,9 +33,9 @@ _HELP = """Checks, shows and describes the plugin's configuration."""
 
 _CHECK_HELP = """Reads a configuration file as the plugin would, and tells all that is wrong or without effect in it.
 
-With a node model also what such a node would offer, and the labels that it would have. Neither this shell's
-environment nor this machine has a say. Ends with 0 if there is nothing to say, 8 if there are warnings, 3 if the plugin
-would refuse the file, 5 if the node's MIG devices do not go with it.
+With a node model also what such a node would offer, the labels that it would have, and notes about both. Neither this
+shell's environment nor this machine has a say. Ends with 0 if there is nothing to say or notes alone, 8 if there are
+warnings, 3 if the plugin would refuse the file, 5 if the node's MIG devices do not go with it.
 
 \b
 Examples:
@@ -61,7 +62,8 @@ def prepare(words: Sequence[str]) -> Sequence[str]:
         return words
     flags = ["--output" if word == "-o" else word for word in words[1:]]
     line = rewrite(flags, [*SETTING_FLAGS, Flag(("output",))])
-    return [*words[:1], *line.words, *line.ignored]
+    tell_ignored(line)
+    return [*words[:1], *line.words]
 
 
 def register(app: typer.Typer) -> None:
@@ -92,15 +94,19 @@ def check(
             sys.stdout.write("".join(f"warning: {warning}\n" for warning in warnings))
         else:
             warnings += error.warnings if isinstance(error, ConfigError) else ()
-            _print_json({"file": file, "refused": _refusal(error), "warnings": warnings})
+            refusal = {"file": file, "refused": _refusal(error), "warnings": warnings}
+            sys.stdout.write(written(refusal, output))
         raise
     warnings += forecast.notes
-    if output is Output.JSON:
-        _print_json(
-            {"file": file, "resources": forecast.resources, "labels": dict(forecast.labels), "warnings": warnings}
-        )
+    from gpustow.features import label_differences  # noqa: PLC0415 - many checks need no node
+
+    notes = [] if node_model is None else [*label_differences(loaded.config), *assumptions(loaded.config)]
+    if output is Output.TABLE:
+        lines = _told(file, node_model, forecast, warnings)
+        sys.stdout.write("".join(f"{line}\n" for line in (*lines, *(f"note: {note}" for note in notes))))
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in _told(file, node_model, forecast, warnings)))
+        told = {"resources": forecast.resources, "labels": dict(forecast.labels), "warnings": warnings, "notes": notes}
+        sys.stdout.write(written({"file": file, **told}, output))
     if warnings:
         raise CheckFailed(f"{file} can be used, with {len(warnings)} {'warning' if len(warnings) == 1 else 'warnings'}")
 
@@ -171,20 +177,20 @@ def _show_command() -> Any:
 
 
 def _show(loaded: LoadedConfig, output: Output) -> None:
-    from gpustow.config.effective import effective, summary, written  # noqa: PLC0415 - only here
+    from gpustow.config import effective as shown  # noqa: PLC0415 - only here
 
-    values = effective(loaded)
+    values = shown.effective(loaded)
     for warning in loaded.warnings:
         typer.echo(f"warning: {warning}", err=True)
-    if output is Output.JSON:
+    if output is not Output.TABLE:
         file = None if loaded.file is None else {"path": loaded.file.path, "sha256": loaded.file.sha256}
         told = [{"name": each.name, "value": each.value, "origin": each.origin.value} for each in values]
-        _print_json({"file": file, "settings": told, "warnings": list(loaded.warnings)})
+        sys.stdout.write(written({"file": file, "settings": told, "warnings": list(loaded.warnings)}, output))
         return
     wide = max(len(each.name) for each in values)
     lines = [
-        summary(loaded)[0],
-        *(f"{each.name:<{wide}}  {each.origin.value:<11}  {written(each.value)}" for each in values),
+        shown.summary(loaded)[0],
+        *(f"{each.name:<{wide}}  {each.origin.value:<11}  {shown.written(each.value)}" for each in values),
     ]
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
@@ -193,8 +199,4 @@ def schema() -> None:
     """`gpustow config schema`."""
     from gpustow.config.fileschema import file_schema  # noqa: PLC0415 - only here
 
-    _print_json(file_schema())
-
-
-def _print_json(data: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(data, indent=2) + "\n")
+    sys.stdout.write(written(file_schema(), Output.JSON))

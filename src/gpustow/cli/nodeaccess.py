@@ -31,6 +31,8 @@ class NodeAccess:
     traces: Callable[[Config], Hashable]
     mps_trouble: Callable[[str], Awaitable[str | None]]
     nvml_counts: "NvmlCounts | None" = None
+    simulated: str | None = None
+    """The name of the node model; None for this machine."""
 
 
 def node_access(node_model: str | None, environ: Mapping[str, str], system_root: str = "/") -> NodeAccess:
@@ -49,7 +51,12 @@ def node_access(node_model: str | None, environ: Mapping[str, str], system_root:
     make_reader = reader_maker(node_model, environ, system_root)
     reader = cast("SimulatedReader", make_reader(Config()))
     return NodeAccess(
-        make_reader, *rest, lambda _config: _simulated_source(reader), lambda _config: reader.phase(), _no_mps_trouble
+        make_reader,
+        *rest,
+        lambda _config: _simulated_source(reader),
+        lambda _config: reader.phase(),
+        _no_mps_trouble,
+        simulated=node_model,
     )
 
 

@@ -12,17 +12,19 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import typer
 
-from gpustow.cli.arguments import rewrite
+from gpustow.cli.arguments import rewrite, tell_ignored
 from gpustow.cli.logs import LogFormat, LogLevel, set_up_logs
 from gpustow.cli.nodeaccess import NodeAccess, node_access
 from gpustow.cli.options import HELP_FLAGS, PLUGIN_OPTIONS, own_flags
 from gpustow.cli.settingflags import SETTING_FLAGS, given_settings, keyword, setting_parameters
-from gpustow.config import load_config
+from gpustow.cli.simulatednode import assumptions
+from gpustow.config import LoadedConfig, load_config
 from gpustow.errors import GpustowError
 
 log = logging.getLogger(__name__)
@@ -46,8 +48,7 @@ def prepare(words: Sequence[str]) -> Sequence[str]:
     Raises UsageError.
     """
     line = rewrite(words, [*SETTING_FLAGS, *own_flags()])
-    if line.ignored:
-        typer.echo(f"warning: ignored, because {line.ignored[0]!r} ends the flags: {' '.join(line.ignored)}", err=True)
+    tell_ignored(line)
     return line.words
 
 
@@ -71,6 +72,12 @@ def _command() -> Any:
     return command
 
 
+def _loaded(flags: dict[str, object], *, simulated: bool) -> LoadedConfig:
+    """The configuration, with what is assumed of a simulated node among its warnings."""
+    loaded = load_config(flags, os.environ)
+    return replace(loaded, warnings=(*loaded.warnings, *assumptions(loaded.config))) if simulated else loaded
+
+
 def serve(
     flags: dict[str, object],
     access: Callable[[], NodeAccess],
@@ -84,12 +91,14 @@ def serve(
     set_up_logs(log_format, log_level)
     try:
         node = access()
+        if node.simulated is not None:
+            log.warning("the node is simulated, by node model %s: its GPUs are not there", node.simulated)
         # Only now: none of it is needed to find that the node model is bad.
         from gpustow.plugin import Supervisor  # noqa: PLC0415 - see above
         from gpustow.plugin.signals import run_with_signals  # noqa: PLC0415 - see above
 
         supervisor = Supervisor(
-            lambda: load_config(flags, os.environ),
+            lambda: _loaded(flags, simulated=node.simulated is not None),
             node.make_reader,
             read_host=node.read_host,
             make_specs=node.make_specs,

@@ -4,7 +4,8 @@ What is given is passed on as text; what it means is the configuration's busines
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
@@ -25,14 +26,22 @@ FlagWords = Annotated[
 
 def flags_of(words: Sequence[str]) -> dict[str, object]:
     """The flags in words NAME=VALUE, by name. Raises typer.BadParameter for one that the plugin does not have."""
-    known = {name: own.names[0] for own in SETTING_FLAGS for name in own.names}
+    known = {name: own for own in SETTING_FLAGS for name in own.names}
     flags: dict[str, list[str]] = {}
     for word in words:
         name, equals, value = word.lstrip("-").partition("=")
-        if name not in known or not equals:
-            raise typer.BadParameter(f"{word!r} is not NAME=VALUE with a flag of the plugin", param_hint="--flag")
-        flags.setdefault(known[name], []).append(value)
+        if name not in known:
+            raise typer.BadParameter(f"the plugin has no flag {name!r}{_meant(name, known)}", param_hint="--flag")
+        if not equals:
+            like = f"{name}=true" if known[name].boolean else f"{name}=VALUE"
+            raise typer.BadParameter(f"{word!r} lacks a value; write {like}", param_hint="--flag")
+        flags.setdefault(known[name].names[0], []).append(value)
     return dict(flags)
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else "; `gpustow plugin --help` lists those that it has"
 
 
 def setting_parameters() -> list[inspect.Parameter]:
