@@ -54,7 +54,7 @@ def test_an_answer_is_written_one_thing_a_line(allocate: Allocate, tmp_path: Pat
         encoding="utf-8",
     )
     ended = allocate("--node-model", "t4-4", "--config", str(file), "--ids", "1::0")
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.err) == (0, "note: a simulated node is taken to have the MPS control daemons\n")
     nodes = ["nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia1"]
     assert ended.out.splitlines() == [
         f"nvidia.com/gpu: {T4[1]}::0",
@@ -147,12 +147,17 @@ def test_a_resource_is_named_with_or_without_its_prefix(allocate: Allocate) -> N
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("--ids", "0,9"), 1, "invalid allocation request for 'nvidia.com/gpu': unknown device: 9"),
+        (("--ids", "0,9"), 2, "nvidia.com/gpu has no device '9'"),
+        (("--ids", "GPU-9"), 2, "nvidia.com/gpu has no device 'GPU-9'"),
         (("--ids", ""), 1, "invalid allocation request for 'nvidia.com/gpu': no devices are asked for"),
         (("--size", "5"), 1, "5 devices are asked for, but only 4 are offered"),
         (("--ids", "0", "--size", "1"), 2, "--ids and --size cannot be used together"),
         (("--resource", "cpu"), 2, "node t4-4 has no resource 'cpu'\n  Choose one of nvidia.com/gpu."),
-        (("--flag", "device-list-strategy"), 2, "'device-list-strategy' is not NAME=VALUE"),
+        (
+            ("--flag", "device-list-strategy"),
+            2,
+            "'device-list-strategy' lacks a value; write device-list-strategy=VALUE",
+        ),
         (("--flag", "device-list-strategy=cdi"), 3, "invalid strategy: cdi"),
         (("--config", "nowhere.yaml"), 3, "nowhere.yaml"),
     ],
@@ -190,3 +195,38 @@ def test_what_goes_together_badly_is_told_beside_the_answer(allocate: Allocate) 
     assert ended.code == 0
     assert ended.err.startswith("warning: the device list strategies cdi-annotations and cdi-cri")
     json.loads(ended.out)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "advice"),
+    [
+        ("t4-4", "9", "Name a device by its id, or by index and replica"),
+        ("a100-4-mig-5", "1", "It is several devices; name those that are meant: 1:0, 1:1, 1:2, 1:3, ..."),
+    ],
+)
+def test_an_index_without_a_device_of_its_own_ends_with_2(
+    allocate: Allocate, model: str, name: str, advice: str
+) -> None:
+    ended = allocate("--node-model", model, "--ids", name)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"nvidia.com/gpu has no device '{name}'\n  {advice}" in ended.err
+
+
+def test_a_replica_is_not_guessed(allocate: Allocate, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}}", encoding="utf-8")
+    ended = allocate("--node-model", "t4-4", "--config", str(file), "--ids", "1")
+    assert ended.code == 2
+    assert "name those that are meant: 1::0, 1::1\n" in ended.err
+
+
+def test_a_device_that_is_named_twice_is_told(allocate: Allocate) -> None:
+    ended = allocate("--node-model", "t4-4", "--ids", f"0,{T4[0]},1", "--ids", "0")
+    assert (ended.code, ended.err) == (0, f"warning: one --ids names {T4[0]} 2 times; kubelet never does\n")
+
+
+def test_what_is_assumed_of_a_simulated_node_is_told(allocate: Allocate) -> None:
+    flags = [f"--flag={flag}" for flag in ("imex-channel-ids=0", "gds-enabled=true", "mofed-enabled=true")]
+    ended = allocate("--node-model", "t4-4", *flags)
+    told = "the IMEX channels 0, the devices of GPUDirect Storage, the InfiniBand devices"
+    assert ended.err == f"note: a simulated node is taken to have {told}\n"

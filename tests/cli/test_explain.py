@@ -281,3 +281,15 @@ def test_the_page_has_a_picture_of_every_policy() -> None:
 def test_the_page_says_everything_once() -> None:
     headings = re.findall(r"^## .*", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(headings) == len(set(headings))
+
+
+@pytest.mark.parametrize(("size", "lines"), [("1", 0), ("2", 1)])
+def test_a_request_that_allocate_would_refuse_is_told(explain: Explain, tmp_path: Path, size: str, lines: int) -> None:
+    file = tmp_path / "sharing.yaml"
+    sharing = "{failRequestsGreaterThanOne: true, resources: [{name: gpu, replicas: 4}]}"
+    file.write_text(f"sharing: {{timeSlicing: {sharing}}}", encoding="utf-8")
+    ended = explain("--node-model", "t4-4", "--config", str(file), "--size", size)
+    assert ended.code == 0
+    assert ended.err == (
+        "warning: Allocate would refuse 2 devices of nvidia.com/gpu, because of failRequestsGreaterThanOne\n" * lines
+    )

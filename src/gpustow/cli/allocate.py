@@ -1,18 +1,19 @@
 """`gpustow allocate`: what a container would get, as the plugin would answer kubelet."""
 
-import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from random import SystemRandom
-from typing import Annotated, Any, assert_never
+from typing import Annotated, Any
 
 import typer
 
-from gpustow.cli.options import HELP_FLAGS, ConfigFileName, NodeModelName, SystemRoot
-from gpustow.cli.question import resource_named, short_name
+from gpustow.cli.options import HELP_FLAGS, ConfigFileName, NodeModelName, Output, OutputForm, SystemRoot
+from gpustow.cli.plaindata import written
+from gpustow.cli.question import device_named, resource_named
 from gpustow.cli.reader import host_reader, reader_maker
 from gpustow.cli.settingflags import FlagWords, flags_of
+from gpustow.cli.simulatednode import assumptions
 from gpustow.cli.standardoutput import write_out
 from gpustow.config import load_config
 from gpustow.errors import UsageError
@@ -40,14 +41,6 @@ Examples:
 """
 
 
-class Output(StrEnum):
-    """The forms in which an answer is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-
-
 def register(app: typer.Typer) -> None:
     """Adds the command."""
     app.command("allocate", help=_HELP, context_settings=HELP_FLAGS)(allocate)
@@ -69,7 +62,7 @@ def allocate(
     size: Annotated[
         int | None, typer.Option("--size", help="How many devices the plugin is to choose.", show_default="1")
     ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How the answer is written.")] = Output.TABLE,
+    output: OutputForm = Output.TABLE,
 ) -> None:
     """The command."""
     if ids is not None and size is not None:
@@ -93,6 +86,8 @@ def _offer(flags: dict[str, object], node_model: str | None, system_root: str) -
     offer = Offer.of(node, loaded.config, host_reader(node_model)(loaded.config, node.platform))
     for warning in (*loaded.warnings, *offer.notes):
         typer.echo(f"warning: {warning}", err=True)
+    for note in () if node_model is None else assumptions(loaded.config):
+        typer.echo(f"note: {note}", err=True)
     return node, offer
 
 
@@ -103,9 +98,12 @@ def _asked(name: str | None, offer: Offer, node: Node) -> ServedResource:
 
 
 def _named(served: ServedResource, containers: Sequence[str]) -> list[tuple[str, ...]]:
-    """The ids that each word names. What is not known stays as it is, and is refused as kubelet's request would be."""
-    by_index = {short_name(device): device.id for device in served.resource.devices}
-    return [tuple(by_index.get(name, name) for name in word.split(",") if name) for word in containers]
+    """The ids that each word names; tells of those that a word names again. Raises UsageError."""
+    named = [tuple(device_named(name, served.resource).id for name in word.split(",") if name) for word in containers]
+    for ids in named:
+        for twice in (id_ for id_, times in Counter(ids).items() if times > 1):
+            typer.echo(f"warning: one --ids names {twice} {Counter(ids)[twice]} times; kubelet never does", err=True)
+    return named
 
 
 def _preferred(served: ServedResource, size: int) -> tuple[str, ...]:
@@ -115,18 +113,10 @@ def _preferred(served: ServedResource, size: int) -> tuple[str, ...]:
 
 
 def _written(resource: str, answers: Sequence[tuple[Sequence[str], ContainerAllocateResponse]], output: Output) -> str:
+    if output is Output.TABLE:
+        return "\n".join(line for ids, answer in answers for line in _table(resource, ids, answer)) + "\n"
     data = [{"ids": list(ids), "response": _data(answer)} for ids, answer in answers]
-    match output:
-        case Output.TABLE:
-            return "\n".join(line for ids, answer in answers for line in _table(resource, ids, answer)) + "\n"
-        case Output.JSON:
-            return json.dumps({"resource": resource, "containers": data}, indent=2) + "\n"
-        case Output.YAML:
-            import yaml  # noqa: PLC0415 - only here
-
-            return yaml.safe_dump({"resource": resource, "containers": data}, sort_keys=False, width=1000)
-        case _:
-            assert_never(output)
+    return written({"resource": resource, "containers": data}, output)
 
 
 def _data(answer: ContainerAllocateResponse) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import typer
 
 from gpustow.cli.nodepicture import columns
 from gpustow.cli.options import HELP_FLAGS, ConfigFileName, NodeModelName, Output, OutputForm, SystemRoot
+from gpustow.cli.plaindata import written
 from gpustow.cli.question import Question, Questioned, answer_data, resource_named
 from gpustow.cli.reader import reader_maker
 from gpustow.config import Config, load_config
@@ -93,10 +94,15 @@ def explain(
         return
     question = Question(size, _names(offered), _names(must_include) or (), policy, _names(in_use))
     placement = questioned.answer(question)
-    if output is Output.JSON:
-        sys.stdout.write(json.dumps({"resource": asked.name, **answer_data(placement)}, indent=2) + "\n")
-    else:
+    if asked.requests_limited_to_one and size > 1 and any(device.replica is not None for device in asked.devices):
+        typer.echo(
+            f"warning: Allocate would refuse {size} devices of {asked.name}, because of failRequestsGreaterThanOne",
+            err=True,
+        )
+    if output is Output.TABLE:
         sys.stdout.write("\n".join(_table(asked, placement)) + "\n")
+    else:
+        sys.stdout.write(written({"resource": asked.name, **answer_data(placement)}, output))
 
 
 def _names(words: Sequence[str] | None) -> list[str] | None:

@@ -14,6 +14,9 @@ from gpustow.placement import Inventory, Occupancy, Placement, Policy, Request, 
 from gpustow.placement.explain import Candidate
 from gpustow.resources.device import REPLICA_SEPARATOR, Device, Resource
 
+_FEW = 4
+"""How many devices a message names."""
+
 _FIELDS = ("offered", "must_include", "size", "policy", "in_use")
 
 
@@ -133,12 +136,20 @@ class Questioned:
         return held
 
     def _named(self, name: str, known: Mapping[str, tuple[str, Device]]) -> Device:
-        if name not in known:
-            raise UsageError(
-                f"{self._resource.name} has no device {name!r}",
-                advice="Name a device by its id, or by index and replica as in 0, 0:1 or 0::3.",
-            )
+        return known[name][1] if name in known else device_named(name, self._resource)
+
+
+def device_named(name: str, resource: Resource) -> Device:
+    """The device of the resource with this id or index. Raises UsageError if there is none, or it is several."""
+    known = _names([resource])
+    if name in known:
         return known[name][1]
+    several = [short for device in resource.devices if (short := short_name(device)).startswith(f"{name}:")]
+    advice = "Name a device by its id, or by index and replica as in 0, 0:1 or 0::3."
+    if several:
+        more = ", ..." if len(several) > _FEW else ""
+        advice = f"It is several devices; name those that are meant: {', '.join(several[:_FEW])}{more}"
+    raise UsageError(f"{resource.name} has no device {name!r}", advice=advice)
 
 
 def _names(resources: Iterable[Resource]) -> dict[str, tuple[str, Device]]:
