@@ -144,6 +144,8 @@ async def test_a_gpu_that_is_lost_is_unhealthy_and_comes_back(tmp_path: Path, ca
         await until(lambda: listed(kubelet) == {"GPU-0": True, "GPU-1": True} and supervisor.not_ready is None)
         assert len(kubelet.requests) == 1
     assert "GPU 1 (GPU-1) is gone" in caplog.text
+    assert f"{GPU}: unhealthy until its GPU can be read again: GPU-1" in caplog.text
+    assert "as long as a container may hold it" not in caplog.text
     assert "GPU 1 (GPU-1) is back" in caplog.text
 
 

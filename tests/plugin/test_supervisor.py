@@ -392,6 +392,13 @@ async def test_each_reload_that_is_asked_for_is_answered_in_the_log(
         supervisor.reload()
         await until(lambda: told("the configuration is accepted, ready again") == 1)
         assert told("reloading") == 3
+        bad_config(daemon)
+        supervisor.reload()
+        await until(lambda: told("the reload is refused, and what ran before goes on: ") == 3)
+        supervisor.mark(lambda uuid: "XID 48" if uuid == "GPU-0" else None)
+        daemon.config_error = None
+        supervisor.reload()
+        await until(lambda: told("the configuration is accepted, and still not ready: unhealthy: GPU-0 (XID 48)") == 1)
 
 
 async def test_the_reader_is_made_for_the_configuration(tmp_path: Path) -> None:

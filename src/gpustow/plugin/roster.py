@@ -141,7 +141,12 @@ class Roster:
             if gone:
                 self._left_at.update({(name, id_): self._clock() for id_ in gone})
                 self._usage.changed()
-                log.info("%s: gone, and unhealthy as long as a container may hold it: %s", name, _listed(gone))
+                lost = [id_ for id_ in gone if self._is_unreadable(served.resource.by_id[id_])]
+                left = [id_ for id_ in gone if id_ not in lost]
+                if left:
+                    log.info("%s: gone, and unhealthy as long as a container may hold it: %s", name, _listed(left))
+                if lost:
+                    log.info("%s: unhealthy until its GPU can be read again: %s", name, _listed(lost))
 
     def _note_left(self, now: Mapping[str, ServedResource]) -> None:
         """Forgets those that are offered again, or are listed no more."""

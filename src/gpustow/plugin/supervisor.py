@@ -322,7 +322,10 @@ class Supervisor:
             else:
                 await self._adopt(survey, place, group)
             if was_refused:
-                log.info("the configuration is accepted%s", ", ready again" if self.not_ready is None else "")
+                still = "" if self.not_ready is None else " ".join(self.not_ready.split())
+                log.info(
+                    "the configuration is accepted, %s", f"and still not ready: {still}" if still else "ready again"
+                )
             return
         await self._rescan(group)
 
