@@ -17,6 +17,7 @@ from gpustow.hardware.node import Node
 from gpustow.hardware.nodemodel import load_node_model
 from gpustow.plugin import Supervisor
 from gpustow.simulation.kubelet import Container, EmbeddedKubelet, Pod
+from gpustow.telemetry.nvmlcounts import NvmlCounts
 from tests.plugin.samples import SHORT
 from tests.plugin.source import FakeSource
 from tests.telemetry.client import fetch
@@ -39,6 +40,8 @@ class Daemon:
         self.text = text
         self.answer: Node | Exception = load_node_model(model).node
         self.source = FakeSource()
+        self.nvml_counts = NvmlCounts()
+        self.task: asyncio.Task[None] | None = None
         given = {
             "kubelet-socket": str(kubelet.registration_socket),
             "metrics-address": "127.0.0.1:0",
@@ -52,6 +55,7 @@ class Daemon:
             make_source=self.source.make,
             timing=_TIMING,
             random=Random(2),
+            nvml_counts=self.nvml_counts,
         )
 
     def read(self) -> Node:
@@ -67,7 +71,9 @@ class Daemon:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(30):
-            while not condition():  # noqa: ASYNC110 - a condition of any kind has no event
+            while not condition():
+                if self.task is not None and self.task.done():
+                    self.task.result()
                 await asyncio.sleep(0.01)
 
     async def listens(self) -> None:
@@ -103,7 +109,7 @@ async def daemon(
 ) -> AsyncIterator[Daemon]:
     async with EmbeddedKubelet(directory, random=Random(1)) as kubelet:
         running = Daemon(kubelet, model, text, **flags)
-        task = asyncio.create_task(running.supervisor.run())
+        task = running.task = asyncio.create_task(running.supervisor.run())
         try:
             yield running
         finally:

@@ -5,7 +5,7 @@ import pytest
 
 from gpustow.hardware.nvml.deadline import DeadlineCaller
 from gpustow.hardware.nvml.library import TIMEOUT, Nvml, NvmlFailure
-from gpustow.hardware.nvml.observer import CallResult, SilentCallObserver
+from gpustow.hardware.nvml.observer import CallObserver, CallResult, SilentCallObserver
 
 
 class NvmlError(Exception):
@@ -23,7 +23,7 @@ class Listener:
         self.told.append((call, result))
 
 
-def nvml(listener: Listener | None, deadline: float = 30.0) -> tuple[Nvml, threading.Event]:
+def nvml(listener: CallObserver | None, deadline: float = 30.0) -> tuple[Nvml, threading.Event]:
     """The library with some functions; the event ends the one that hangs."""
     over = threading.Event()
 
