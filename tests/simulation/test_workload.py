@@ -221,7 +221,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_not_yaml_is_refused_with_the_place(tmp_path: Path) -> None:
     path = tmp_path / "w.yaml"
     path.write_text("pods: [\n", encoding="utf-8")
-    with pytest.raises(WorkloadError, match=r"it is not YAML: .* line 2, column 1"):
+    with pytest.raises(WorkloadError, match=r"it is not YAML: line 2, column 1: a value is missing"):
         load_workload(str(path))
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-from gpustow.config.yamlfault import fault_in_words
 from gpustow.errors import Problem
+from gpustow.yamlfault import fault_in_words
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import yaml
 
-_Base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+from gpustow.yamlfault import fault_in_words
 
-_PLACE = ' in "<unicode string>",'
-"""What the YAML library calls a text that it did not read from a file itself."""
+_Base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class DuplicateKey(Exception):  # noqa: N818 - names the finding
@@ -48,6 +47,7 @@ def parse_plain_yaml(text: str) -> Any:
         return yaml.load(text, _TextLoader)  # noqa: S506 - builds nothing but mappings, lists and text
     except DuplicateKey as error:
         raise ValueError(str(error)) from error
-    except (yaml.YAMLError, RecursionError) as error:
-        told = " ".join(str(error).split()).replace(_PLACE, " at")
-        raise ValueError(told or "it is nested too deeply") from error
+    except yaml.YAMLError as error:
+        raise ValueError(fault_in_words(error, text)) from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpustow.config.goyaml import parse
-from gpustow.config.yamlfault import fault_in_words
+from gpustow.yamlfault import fault_in_words
 
 CASES = [
     ("flags:\n\tmigStrategy: mixed\n", "line 2, column 1: a tab; indent with spaces"),
@@ -19,7 +19,8 @@ CASES = [
     ("a: [1, 2\n", "line 1, column 4: a '[' that is not closed"),
     ('a:\n  b: "1\n', "line 2, column 6: a quote that is not closed"),
     ("a: *x\n", "line 1, column 4: an alias (*) without its anchor (&)"),
-    ("a: \x01\n", "a character that cannot stand in YAML"),
+    ("a: [\n", "line 2, column 1: a value is missing"),
+    ("a: \x01\n", "it holds a character that is not allowed in YAML"),
 ]
 
 

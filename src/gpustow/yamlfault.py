@@ -29,6 +29,8 @@ _FAULTS: Sequence[_Fault] = (
     _Fault("',' or '}'", "a '{' that is not closed", at_start=True),
     _Fault("',' or ']'", "a '[' that is not closed", at_start=True),
     _Fault("unexpected end of stream", "a quote that is not closed", at_start=True),
+    _Fault("but found another document", "a second document; there can be one alone"),
+    _Fault("node content", "a value is missing"),
     _Fault("undefined alias", "an alias (*) without its anchor (&)"),
 )
 
@@ -36,7 +38,7 @@ _FAULTS: Sequence[_Fault] = (
 def fault_in_words(error: yaml.YAMLError, text: str) -> str:
     """The fault in `text` as `line 2, column 1: a tab; indent with spaces`."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return "a character that cannot stand in YAML"
+        return "it holds a character that is not allowed in YAML"
     problem = str(error.problem)
     if "cannot start any token" in problem:
         return f"{_place(error.problem_mark)}: {_stranger(error.problem_mark, text)}"
