@@ -228,5 +228,5 @@ def test_a_device_that_is_named_twice_is_told(allocate: Allocate) -> None:
 def test_what_is_assumed_of_a_simulated_node_is_told(allocate: Allocate) -> None:
     flags = [f"--flag={flag}" for flag in ("imex-channel-ids=0", "gds-enabled=true", "mofed-enabled=true")]
     ended = allocate("--node-model", "t4-4", *flags)
-    told = "the IMEX channels 0, the devices of GPUDirect Storage, the InfiniBand devices"
+    told = "IMEX channel 0, the devices of GPUDirect Storage, the InfiniBand devices"
     assert ended.err == f"note: a simulated node is taken to have {told}\n"

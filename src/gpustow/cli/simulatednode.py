@@ -6,7 +6,7 @@ from gpustow.config import Config
 def assumptions(config: Config) -> tuple[str, ...]:
     """What a node model cannot tell of and a simulated node has therefore, if the configuration asks for it."""
     asked = {
-        f"the IMEX channels {', '.join(map(str, config.imex_channel_ids))}": config.imex_channel_ids,
+        f"IMEX channel {', '.join(map(str, config.imex_channel_ids))}": config.imex_channel_ids,
         "GDRCopy's device": config.gdrcopy_enabled,
         "the devices of GPUDirect Storage": config.gds_enabled,
         "the InfiniBand devices": config.mofed_enabled,
