@@ -1,6 +1,6 @@
 """The pods of a walk: how they are admitted, what must be true of what they get, and when a refusal is a failure.
 
-An admission that kubelet's allocatable suffices for must succeed, unless kubelet or the daemon came or went, or a device
+An admission that kubelet's allocatable suffices for must succeed, unless kubelet or the daemon came or went, or devices
 fell ill or vanished, while it was under way or just before. A reload is no excuse.
 """
 
@@ -90,7 +90,7 @@ class Pods:
         self.admitted += 1
         self._check(admitted, wants, began)
         if offered is not None:
-            _check_offered(admitted, offered)
+            self._check_offered(admitted, offered, began)
         self.running[name] = admitted
         given = "; ".join(f"{resource}: {', '.join(admitted.device_ids(resource))}" for resource in wants)
         return f"{name} gets {given}"
@@ -130,6 +130,15 @@ class Pods:
         if self.expectation.health.surely_unfit_since(uuid, card) < began:
             raise Violation(f"{pod.pod.name} gets {id_} of {resource}, which has long been unfit")
 
+    def _check_offered(self, pod: AdmittedPod, offered: Mapping[str, Mapping[str, str]], began: float) -> None:
+        """Raises Violation if the pod has a device that was not offered when all was quiet, nor later."""
+        now, last_at = self.expectation.offered(), self.expectation.last_at
+        for container in pod.containers:
+            for resource, ids in container.device_ids.items():
+                here = {*offered.get(resource, {}), *now.get(resource, {})}
+                if gone := [id_ for id_ in ids if id_ not in here and last_at.get((resource, id_), 0.0) < began]:
+                    raise Violation(f"{pod.pod.name} gets {gone} of {resource}, which were gone before")
+
     def release(self, name: str) -> None:
         """The pod is deleted."""
         pod = self.running.pop(name)
@@ -157,11 +166,3 @@ def _check_environment(pod: AdmittedPod, container: AdmittedContainer) -> None:
         seen = set(container.envs["NVIDIA_VISIBLE_DEVICES"].split(","))
         if seen != {id_.partition("::")[0] for id_ in own}:
             raise Violation(f"a container of {pod.pod.name} holds {own} and sees {sorted(seen)}")
-
-
-def _check_offered(pod: AdmittedPod, offered: Mapping[str, Mapping[str, str]]) -> None:
-    """Raises Violation if the pod has a device that has not been offered, while all was quiet."""
-    for container in pod.containers:
-        for resource, ids in container.device_ids.items():
-            if gone := set(ids).difference(offered.get(resource, {})):
-                raise Violation(f"{pod.pod.name} gets {sorted(gone)} of {resource}, which were gone before")
