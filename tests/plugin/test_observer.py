@@ -103,3 +103,14 @@ async def test_the_log_tells_people_what_a_state_means(tmp_path: Path, caplog: p
             await running
     assert f"{GPU}: ending: " in caplog.text
     assert f"{GPU} is" not in caplog.text
+
+
+def test_one_that_is_added_is_told_from_then_on() -> None:
+    first, second = Recorder(), Recorder()
+    guarded = GuardedObserver(first)
+    guarded.moved(GPU, PluginState.BOUND, "")
+    guarded.add(second)
+    guarded.moved(GPU, PluginState.STREAMING, "")
+    assert first.moves == [(GPU, PluginState.BOUND), (GPU, PluginState.STREAMING)]
+    assert second.moves == [(GPU, PluginState.STREAMING)]
+    assert not guarded.explains

@@ -290,3 +290,30 @@ async def test_a_kubelet_that_has_just_started_is_not_believed_when_it_lists_not
     usage.registered(SocketFacts(1, 2, 4))
     await usage.read(kubelet)
     assert held(usage, since) == [True, True]
+
+
+async def test_who_holds_what_is_known_from_the_list_alone() -> None:
+    small, _ = small_and_large()
+    clock, kubelet = Clock(), Kubelet()
+    usage = NodeUsage(TIMING, clock)
+    usage.serve([small])
+    first, second, *_ = (device.id for device in small.devices)
+    kubelet.holds(small, first)
+    await usage.read(kubelet)
+    usage.allocated(small, [second])
+    assert (usage.is_listed, usage.held) == (True, {small.name: {first, second}})
+    assert usage.holders == {(small.name, first): kubelet.held}
+    kubelet.error = PodResourcesError("socket", "away")
+    await usage.read(kubelet)
+    assert not usage.is_listed
+    assert usage.holders == {}
+
+
+def test_without_a_list_what_is_offered_again_is_not_in_use_any_more() -> None:
+    small, _ = small_and_large()
+    usage = NodeUsage(TIMING, Clock())
+    usage.serve([small])
+    ids = [device.id for device in small.devices]
+    usage.allocated(small, ids[:2])
+    usage.asked(small, ids[1:], numa_nodes=1)
+    assert usage.held == {small.name: {ids[0]}}
