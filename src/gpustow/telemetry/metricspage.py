@@ -34,6 +34,7 @@ listens. There is no encryption and no password: whoever reaches the address can
 
 | path | what it answers |
 |---|---|
+| `/` | the status page, for people |
 | `/metrics` | the metrics below, in Prometheus' text form or in OpenMetrics |
 | `/livez` | 200 as long as the process answers. A sick GPU, a lost driver or a bad configuration do not change that |
 | `/readyz` | 200 if all checks pass, else 503 with those that do not |
