@@ -151,6 +151,7 @@ def test_a_path_that_leads_nowhere_is_not_mounted(tmp_path: Path) -> None:
     ("home", "driver", "extension"),
     [
         ("/usr/lib64/nvidia/xorg", "", ""),
+        ("/usr/lib64/nvidia/xorg/modules", "/drivers", "/extensions"),
         ("/usr/lib64/xorg/modules", "/drivers", "/extensions"),
         ("/usr/lib/xorg/modules/updates", "/drivers", "/extensions"),
         ("/usr/X11R6/lib/modules", "/drivers", "/extensions"),
