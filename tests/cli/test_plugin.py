@@ -177,8 +177,8 @@ def test_a_fault_of_ours_ends_it_with_one_json_line_that_has_the_traceback(tmp_p
         check=False,
     )
     assert ended.returncode == 1
-    [line] = ended.stderr.splitlines()
-    told = json.loads(line)
+    simulated, told = map(json.loads, ended.stderr.splitlines())
+    assert simulated["message"].startswith("the node is simulated")
     assert told["level"] == "critical"
     assert told["message"] == "a fault of ours ends it: ZeroDivisionError('in a place that nobody thought of')"
     assert told["traceback"].startswith("Traceback")
