@@ -43,6 +43,11 @@ listens. There is no encryption and no password: whoever reaches the address can
 `?verbose` with either probe lists every check. Other paths are 404, other methods than GET and HEAD are 405. A request
 has five seconds and 8 KiB, has no body, and is the only one of its connection; there are 32 connections at most.
 
+![The status page: four GPUs, their MIG devices, and who holds them](status-page-light.png)
+
+It is drawn for [dark rooms](status-page-dark.png) and [phones](status-page-phone.png) as well, follows by itself, and loads
+nothing from elsewhere. `gpustow status` shows the same in a terminal.
+
 The checks of readiness:
 
 | check | passes if |
