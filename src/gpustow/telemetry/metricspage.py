@@ -45,8 +45,8 @@ has five seconds and 8 KiB, has no body, and is the only one of its connection; 
 
 ![The status page: four GPUs, their MIG devices, and who holds them](status-page-light.png)
 
-It is drawn for [dark rooms](status-page-dark.png) and [phones](status-page-phone.png) as well, follows by itself, and loads
-nothing from elsewhere. `gpustow status` shows the same in a terminal.
+It is drawn for [dark rooms](status-page-dark.png) and [phones](status-page-phone.png) as well, follows by itself, and
+loads nothing from elsewhere. `gpustow status` shows the same in a terminal.
 
 The checks of readiness:
 
