@@ -322,7 +322,7 @@ def _yaml_blocks_of_the_page() -> list[str]:
 
 
 def test_the_examples_of_the_page_can_be_simulated(simulate: Callable[..., Ended], tmp_path: Path) -> None:
-    node, pods = _yaml_blocks_of_the_page()
+    node, _faults, pods = _yaml_blocks_of_the_page()
     model = write(tmp_path / "node.yaml", node)
     workload = write(tmp_path / "pods.yaml", pods)
     report = json.loads(simulate("--node-model", model, "--policy=packed", "-o", "json").out)["packed"]
@@ -337,7 +337,7 @@ def test_the_examples_of_the_page_can_be_simulated(simulate: Callable[..., Ended
 def test_the_error_on_the_page_is_the_one_that_is_printed(
     simulate: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, pods = _yaml_blocks_of_the_page()
+    *_, pods = _yaml_blocks_of_the_page()
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "pods.yaml", pods.replace("count: 3", "count: 0").replace("admit: train\n", "admit: trian\n"))
     ended = simulate("--pods=pods.yaml")
