@@ -361,7 +361,7 @@ async def mend_source(world: World, _a: int, _b: int) -> str | None:
 
 
 async def wait(_world: World, a: int, _b: int) -> str | None:
-    seconds = (5.0, 15.0, 30.0, 100.0)[a % 4]
+    seconds = (2.0, 5.0, 15.0, 30.0, 5.0, 15.0, 30.0, 100.0)[a % 8]
     await asyncio.sleep(seconds)
     return f"{seconds:g} s pass"
 

@@ -14,6 +14,7 @@ from tests.lifecycle.machine import Machine, Place
 from tests.plugin.source import BROKEN, WELL
 
 _SOON = 0.01
+"""Seconds before a source that is broken says so."""
 
 
 class Events:
@@ -56,8 +57,8 @@ class Events:
             except TimeoutError:
                 pass
         self._news.clear()
-        await asyncio.sleep(_SOON)
         if self._machine.broken:
+            await asyncio.sleep(_SOON)
             self._watched = frozenset()
             self._waiting.clear()
             return (BROKEN,)

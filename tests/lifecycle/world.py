@@ -27,10 +27,10 @@ from tests.plugin.samples import our_sockets
 RELOADED = 3.0
 """Seconds from SIGHUP until kubelet has what follows from it."""
 
-SEEN = 9.0
+SEEN = 7.0
 """Seconds until a change of a file or of device nodes is seen, by two looks that find the same, and acted upon."""
 
-REGISTERED = 10.0
+REGISTERED = 7.0
 """Seconds from a start of kubelet or the daemon, or the loss of a socket, until kubelet has all lists."""
 
 
