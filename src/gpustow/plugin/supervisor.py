@@ -46,9 +46,10 @@ from gpustow.plugin.nodechange import NodeChanges
 from gpustow.plugin.observer import GuardedObserver, PluginObserver, PluginState
 from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.offer import KubeletPlace, Offer
+from gpustow.plugin.outcomes import Outcomes
 from gpustow.plugin.resource import MpsTrouble, Surroundings, no_mps_trouble
 from gpustow.plugin.serving import Serving
-from gpustow.plugin.startlog import config_lines, resource_lines
+from gpustow.plugin.startlog import config_lines
 from gpustow.plugin.survey import Survey, Surveyor
 from gpustow.plugin.telling import Telling
 from gpustow.plugin.timing import Timing
@@ -58,8 +59,6 @@ if TYPE_CHECKING:
     from gpustow.telemetry.nvmlcounts import NvmlCounts
 
 log = logging.getLogger(__name__)
-
-_JUST_STARTED = "it has just been started"
 
 
 def no_traces(_config: Config) -> Hashable:
@@ -115,9 +114,7 @@ class Supervisor:
         self._survey: Survey | None = None
         self._surveyed_at = clock()
         self._changes = NodeChanges()
-        self._told: frozenset[str] = frozenset()
-        self._trouble: str | None = _JUST_STARTED
-        self._refused: str | None = None
+        self._outcomes = Outcomes(self._observer, self._timing.look_again)
         self._reload_asked = False
         self._rescan_asked = False
         self._news = asyncio.Event()
@@ -157,7 +154,7 @@ class Supervisor:
 
     @property
     def _checks(self) -> tuple[Check, ...]:
-        return readiness(self._trouble, self._refused, self._health, self._serving)
+        return readiness(self._outcomes.trouble, self._outcomes.refusal, self._health, self._serving)
 
     def facts(self, now: float) -> Facts:
         """What is known at the time `now`; so the daemon is the StatusSource of its telemetry."""
@@ -199,8 +196,7 @@ class Supervisor:
             raise errors.exceptions[0] from None
         finally:
             self._serving.clear()
-            self._refused = None
-            self._trouble = "it has ended"
+            self._outcomes.end()
 
     async def _live(self, group: asyncio.TaskGroup) -> None:
         loaded = await self._load()
@@ -215,7 +211,7 @@ class Supervisor:
                 await self._reload(group, asked=True)
             elif self._rescan_asked or self._is_due():
                 self._rescan_asked = False
-                await (self._rescan(group) if self._refused is None else self._reload(group, asked=False))
+                await (self._rescan(group) if self._outcomes.refusal is None else self._reload(group, asked=False))
             self._serving.roster.settle()
             await self._serving.apply(self._serving.place, group)
             await self._specs.tidy(self._serving.usage)
@@ -257,7 +253,7 @@ class Supervisor:
     def _is_due(self) -> bool:
         """Whether the node is to be read again because time has passed; what has failed is tried again sooner."""
         interval = self._config.health.rescan_interval
-        if self._trouble is not None or self._refused is not None:
+        if not self._outcomes.well:
             interval = min(interval or self._timing.look_again, self._timing.look_again)
         return interval is not None and self._clock() - self._surveyed_at >= interval
 
@@ -278,7 +274,14 @@ class Supervisor:
         except (HardwareError, NoDevicesError, CdiDirectoryError, CdiSpecError) as error:
             if self._config.fail_on_init_error:
                 raise
-            self._be_troubled(str(error))
+            self._surveyed(str(error))
+        except GpustowError:
+            raise
+        except Exception as error:
+            if self._config.fail_on_init_error:
+                raise
+            log.exception("reading the node failed")
+            self._surveyed(f"reading the node failed: {error!r}")
         else:
             await self._adopt(survey, self._serving.place, group)
 
@@ -287,10 +290,10 @@ class Supervisor:
         try:
             survey = await self._read_node(self._config)
         except HardwareError as error:
-            self._be_troubled(self._going_on("the node cannot be read", error))
+            self._surveyed(self._going_on("the node cannot be read", error))
         except Exception as error:
             log.exception("reading the node failed")
-            self._be_troubled(self._going_on("reading the node failed", repr(error)))
+            self._surveyed(self._going_on("reading the node failed", repr(error)))
         else:
             await self._adopt(survey, self._serving.place, group)
 
@@ -308,12 +311,11 @@ class Supervisor:
             if survey is not None:
                 survey.accepted()
         except GpustowError as error:
-            self._be_refused(f"the reload is refused, and what ran before goes on: {error}", asked=asked)
+            self._outcomes.refuse(f"the reload is refused, and what ran before goes on: {error}", asked=asked)
         except Exception as error:  # noqa: BLE001 - a bad reload of any kind must not end the daemon, and is logged
-            self._be_refused(f"the reload failed, and what ran before goes on: {error!r}", error, asked=asked)
+            self._outcomes.refuse(f"the reload failed, and what ran before goes on: {error!r}", error, asked=asked)
         else:
-            was_refused, self._refused = self._refused is not None, None
-            self._observer.reloaded(None)
+            was_refused = self._outcomes.accept()
             self._follow(loaded, group)
             self._serving.fleet.forget_ended()
             if survey is None:
@@ -322,24 +324,9 @@ class Supervisor:
             else:
                 await self._adopt(survey, place, group)
             if was_refused:
-                still = "" if self.not_ready is None else " ".join(self.not_ready.split())
-                log.info(
-                    "the configuration is accepted, %s", f"and still not ready: {still}" if still else "ready again"
-                )
+                self._outcomes.tell_readiness(self.not_ready)
             return
         await self._rescan(group)
-
-    def _be_refused(self, reason: str, fault: Exception | None = None, *, asked: bool) -> None:
-        """The reload does not work, for this reason; logs what is new, with the traceback if it is a fault of ours.
-
-        What is not new is told on one line, if the reload was `asked` for.
-        """
-        if reason != self._refused:
-            log.error("%s", reason, exc_info=fault)
-        elif asked:
-            log.error("refused again: %s", " ".join(reason.split()))
-        self._refused = reason
-        self._observer.reloaded(reason)
 
     async def _adopt(self, survey: Survey, place: KubeletPlace, group: asyncio.TaskGroup) -> None:
         """Serves at `place` what a survey found."""
@@ -354,40 +341,24 @@ class Supervisor:
             offer = Offer((), survey.node.notes)
             trouble = str(error)
         except GpustowError as error:
-            self._be_troubled(self._going_on("the node has changed", error))
+            self._surveyed(self._going_on("the node has changed", error))
             self._health.follow(survey, group)
             return
         if survey is not known:
-            self._tell_new(offer)
+            self._outcomes.offered(offer)
             self._serving.roster.take(offer)
-        self._be_troubled(trouble)
+        self._surveyed(trouble)
         await self._serving.apply(place, group)
         if survey.files is not None:
             self._specs.serving(survey.files)
         self._health.follow(survey, group)
 
+    def _surveyed(self, trouble: str | None) -> None:
+        self._outcomes.surveyed(trouble, serving=bool(self._serving.roster.served))
+
     def _going_on(self, what: str, reason: object) -> str:
         """What is said of a failure after which what is served stays; if nothing is served, the reason alone."""
         return f"{what}, and what was found before goes on: {reason}" if self._serving.roster.served else str(reason)
-
-    def _be_troubled(self, trouble: str | None) -> None:
-        """Not all is served that should be, for this reason; or all is, if there is none. Logs what is new."""
-        if trouble is not None and trouble != self._trouble:
-            again = "" if self._serving.roster.served else f"\n  Looking again every {self._timing.look_again:g} s."
-            log.warning("%s%s", trouble, again)
-        elif trouble is None and self._trouble not in {None, _JUST_STARTED}:
-            log.info("the node can be read, and what it has is served")
-        self._trouble = trouble
-        self._observer.surveyed(trouble)
-
-    def _tell_new(self, offer: Offer) -> None:
-        """Logs what was not told with the survey before."""
-        lines = resource_lines(served.resource for served in offer.served)
-        for level, texts in ((logging.INFO, lines), (logging.WARNING, offer.notes)):
-            for text in texts:
-                if text not in self._told:
-                    log.log(level, "%s", text)
-        self._told = frozenset((*lines, *offer.notes))
 
     async def read_usage(self) -> None:
         """Reads from kubelet what is in use, now; the daemon does so by itself in quiet moments."""
