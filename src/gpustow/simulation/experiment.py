@@ -100,6 +100,8 @@ class Experiment:
                 running = asyncio.create_task(supervisor.run(), name="supervisor")
                 try:
                     story = _Story(kubelet, catalog, supervisor)
+                    if not catalog.resources and loaded.config.fail_on_init_error:
+                        await asyncio.wait({running})  # there is nothing to serve: its own error is raised below
                     await _unless_ended(running, story.tell(self.workload.actions, progress))
                 finally:
                     supervisor.stop()
