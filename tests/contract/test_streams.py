@@ -94,7 +94,8 @@ class LateKubelet(FakeKubelet):
         return set() if known is None or known.ended else known.healthy
 
 
-PROPORTIONATE = replace(SHORT, retry_most=30 * SHORT.retry_first)
+PROPORTIONATE = replace(SHORT, retry_most=30 * SHORT.retry_first, stream_deadline=2)
+"""The old stream's end may also come before the new stream is opened, which then never is: hence the deadline."""
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0, 2.0])
