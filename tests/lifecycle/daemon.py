@@ -45,6 +45,8 @@ def no_threads(lag: Callable[[], float]) -> Iterator[None]:
 class InProcess:
     """A daemon on `machine`, or none; `ended` is why the last one ended by itself."""
 
+    tells = True
+
     def __init__(self, machine: Machine, socket: Path, file: Path, random: Random, wire: Wire) -> None:
         self._machine = machine
         self._flags: dict[str, object] = {"kubelet-socket": str(socket), "config-file": str(file)}
@@ -54,7 +56,7 @@ class InProcess:
         self._supervisor: Supervisor | None = None
         self._task: asyncio.Task[None] | None = None
         self._events: Events | None = None
-        self.ended: GpustowError | None = None
+        self.ended: object = None
 
     @property
     def up(self) -> bool:

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 
 from gpustow.health.event import EventKind, HealthEvent
 from gpustow.health.policy import APPLICATION_XIDS
-from tests.lifecycle.health import NOTICE
 from tests.lifecycle.machine import LAYOUTS, Card, Place
 from tests.lifecycle.pods import Violation
-from tests.lifecycle.settings import BAD, SETTINGS
-from tests.lifecycle.world import RELOADED, SEEN, World
+from tests.lifecycle.settings import BAD, SETTINGS, Setting
+from tests.lifecycle.world import World
 from tests.plugin.samples import our_sockets
 
 FATAL_XIDS = (48, 62, 64, 74, 95, 119)
@@ -114,7 +113,7 @@ async def xid(world: World, a: int, b: int) -> str | None:
     if code not in APPLICATION_XIDS:
         hit = device.uuid if device is not None and setting.by_mig else card.uuid
         world.health.strike(hit, card, found=code == FALLEN_OFF)
-    world.falls_ill(NOTICE)
+    world.falls_ill(world.pace.notice)
     return f"card {card.index}{'' if device is None else f', {device.uuid}'}: XID {code}"
 
 
@@ -128,7 +127,7 @@ async def xid_of_nobody(world: World, _a: int, b: int) -> str | None:
     for card in world.machine.cards:
         if card.here and card.index not in world.expectation.setting.exclude:
             world.health.strike(card.uuid, card)
-    world.falls_ill(NOTICE)
+    world.falls_ill(world.pace.notice)
     return f"some card: XID {code}"
 
 
@@ -165,7 +164,7 @@ async def lose(world: World, a: int, _b: int) -> str | None:
     world.health.lost(card, told=told)
     if quiet:
         world.expectation.is_lost(card)
-    world.falls_ill(SEEN)
+    world.falls_ill(world.pace.look)
     return f"card {card.index} is lost"
 
 
@@ -180,7 +179,7 @@ async def remove(world: World, a: int, _b: int) -> str | None:
     else:
         world.expectation.is_not_lost(card)
     world.machine.move(card, Place.AWAY)
-    world.falls_ill(SEEN)
+    world.falls_ill(world.pace.look)
     return f"card {card.index} is taken away"
 
 
@@ -194,7 +193,7 @@ async def bring_back(world: World, a: int, _b: int) -> str | None:
     world.machine.move(card, Place.HERE)
     world.health.found_again(card)
     world.expectation.remember()
-    world.takes(SEEN)
+    world.takes(world.pace.look)
     return f"card {card.index} is back, which was {was.value}"
 
 
@@ -210,7 +209,7 @@ async def cut(world: World, a: int, b: int) -> str | None:
     world.expectation.remember()
     if (b // 8) % 2 and world.daemon.up:
         world.daemon.sighup()
-    world.falls_ill(SEEN)
+    world.falls_ill(world.pace.look)
     return f"card {card.index} is cut into {layout}"
 
 
@@ -219,30 +218,31 @@ async def configure(world: World, a: int, b: int) -> str | None:
     setting = SETTINGS[a % len(SETTINGS)]
     if not setting.offered(card for card in world.machine.cards if card.here):
         return None
-    world.write(setting)
-    return _reload(world, b, f"configuration {setting.name!r}")
+    return _reload(world, setting, b)
 
 
 async def configure_badly(world: World, _a: int, b: int) -> str | None:
     if not world.daemon.up or world.clock() < world.loaded_by:
         return None
-    world.write(BAD)
-    return _reload(world, b, "a bad configuration")
+    return _reload(world, BAD, b)
 
 
-def _reload(world: World, b: int, what: str) -> str:
-    world.takes(SEEN + world.times.rescan if world.daemon.up and "refused" in str(world.daemon.not_ready) else SEEN)
+def _reload(world: World, setting: Setting, b: int) -> str:
+    refused = world.file_is.bad or "refused" in str(world.daemon.not_ready)
+    world.write(setting)
+    # What is refused is tried again with the next reading; so is what takes its place before anybody has looked.
+    world.takes(world.pace.look + (world.times.rescan if refused else 0))
     if b % 2 and world.daemon.up:
         world.daemon.sighup()
-        return f"{what}, and SIGHUP"
-    return what
+        return f"configuration {setting.name!r}, and SIGHUP"
+    return f"configuration {setting.name!r}"
 
 
 async def hup(world: World, _a: int, _b: int) -> str | None:
     if not world.daemon.up:
         return None
     world.daemon.sighup()
-    world.takes(RELOADED)
+    world.takes(world.pace.reload)
     return "SIGHUP"
 
 
@@ -316,7 +316,7 @@ async def start(world: World, a: int, _b: int) -> str | None:
     world.expectation.daemon_ended()
     await asyncio.sleep(0.5)  # an interpreter starts
     await world.daemon.start()
-    world.loaded_by = world.clock() + SEEN
+    world.loaded_by = world.clock() + world.pace.look
     world.comes_or_goes()
     return f"the daemon starts with configuration {world.file_is.name!r}"
 
@@ -346,7 +346,7 @@ async def break_source(world: World, _a: int, _b: int) -> str | None:
     world.machine.broken = True
     world.health.source_broke()
     world.daemon.source_changes()
-    world.falls_ill(SEEN)
+    world.falls_ill(world.pace.look)
     return "the source of health is broken"
 
 
@@ -356,7 +356,7 @@ async def mend_source(world: World, _a: int, _b: int) -> str | None:
     world.machine.broken = False
     world.health.source_works()
     world.daemon.source_changes()
-    world.takes(SEEN)
+    world.takes(world.pace.look)
     return "the source of health works again"
 
 
@@ -366,31 +366,62 @@ async def wait(_world: World, a: int, _b: int) -> str | None:
     return f"{seconds:g} s pass"
 
 
-KINDS: dict[str, tuple[Callable[[World, int, int], Awaitable[str | None]], int]] = {
-    "admit": (admit, 60),
-    "release": (release, 28),
-    "release_most": (release_most, 2),
-    "xid": (xid, 8),
-    "xid_of_nobody": (xid_of_nobody, 1),
-    "need_repair": (need_repair, 2),
-    "repair": (repair, 4),
-    "lose": (lose, 3),
-    "remove": (remove, 1),
-    "bring_back": (bring_back, 16),
-    "cut": (cut, 5),
-    "configure": (configure, 5),
-    "configure_badly": (configure_badly, 1),
-    "hup": (hup, 2),
-    "restart_kubelet": (restart_kubelet, 4),
-    "stop_kubelet": (stop_kubelet, 1),
-    "start_kubelet": (start_kubelet, 12),
-    "kill": (kill, 1),
-    "stop": (stop, 1),
-    "start": (start, 12),
-    "kill_and_start": (kill_and_start, 3),
-    "delete_socket": (delete_socket, 1),
-    "break_source": (break_source, 1),
-    "mend_source": (mend_source, 8),
-    "wait": (wait, 4),
+DEEDS: dict[str, Callable[[World, int, int], Awaitable[str | None]]] = {
+    function.__name__: function
+    for function in (
+        admit,
+        release,
+        release_most,
+        xid,
+        xid_of_nobody,
+        need_repair,
+        repair,
+        lose,
+        remove,
+        bring_back,
+        cut,
+        configure,
+        configure_badly,
+        hup,
+        restart_kubelet,
+        stop_kubelet,
+        start_kubelet,
+        kill,
+        stop,
+        start,
+        kill_and_start,
+        delete_socket,
+        break_source,
+        mend_source,
+        wait,
+    )
 }
-"""The deeds, and how often each is tried. Those that mend something are tried often."""
+
+WEIGHTS = {
+    "admit": 60,
+    "release": 28,
+    "release_most": 2,
+    "xid": 8,
+    "xid_of_nobody": 1,
+    "need_repair": 2,
+    "repair": 4,
+    "lose": 3,
+    "remove": 1,
+    "bring_back": 16,
+    "cut": 5,
+    "configure": 5,
+    "configure_badly": 1,
+    "hup": 2,
+    "restart_kubelet": 4,
+    "stop_kubelet": 1,
+    "start_kubelet": 12,
+    "kill": 1,
+    "stop": 1,
+    "start": 12,
+    "kill_and_start": 3,
+    "delete_socket": 1,
+    "break_source": 1,
+    "mend_source": 8,
+    "wait": 4,
+}
+"""How often each is tried. Those that mend something are tried often, since they are possible seldom."""

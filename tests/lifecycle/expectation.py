@@ -57,6 +57,7 @@ class Expectation:
     last_at: dict[tuple[str, str], float] = field(default_factory=dict)
     lost: dict[str, set[str]] = field(default_factory=dict)
     _owner: dict[str, Card] = field(default_factory=dict)
+    _former: list[tuple[Setting, float]] = field(default_factory=list)
 
     def owner(self, uuid: str) -> Card:
         """The card of a GPU's or MIG device's UUID, also of one that is gone."""
@@ -67,17 +68,27 @@ class Expectation:
         places = {Place.HERE, Place.LOST} if lost_too else {Place.HERE}
         return self.setting.offered(card for card in self.machine.cards if card.place in places)
 
+    def configure(self, setting: Setting, seen_by: float) -> None:
+        """Another configuration, which the daemon has read by then; until then it may make the old one of anything."""
+        self.remember()
+        self._former = [(former, until) for former, until in self._former if until > self.clock()]
+        self._former.append((self.setting, seen_by))
+        self.setting = setting
+        self.remember()
+
     def remember(self) -> None:
         """Takes note of what is offered now. To be called before and after each change."""
         for card in self.machine.cards:
             self._owner[card.uuid] = card
             self._owner.update(dict.fromkeys((device.uuid for device in card.gpu.mig_devices), card))
         now = self.clock()
-        for resource, ids in self.offered().items():
-            known = self.known.setdefault(resource, {})
-            for id_, uuid in ids.items():
-                known[id_] = self._owner[uuid]
-                self.last_at[resource, id_] = now
+        here = [card for card in self.machine.cards if card.here]
+        for setting in (self.setting, *(former for former, until in self._former if until >= now)):
+            for resource, ids in setting.offered(here).items():
+                known = self.known.setdefault(resource, {})
+                for id_, uuid in ids.items():
+                    known[id_] = self._owner[uuid]
+                    self.last_at[resource, id_] = now
 
     def disturbed(self) -> None:
         """Kubelet or the daemon is not at rest, or an admission begins."""
@@ -93,6 +104,7 @@ class Expectation:
         self.seen.clear()
         self.last_at.clear()
         self.lost.clear()
+        self._former.clear()
         self.health.forget()
         self.remember()
 

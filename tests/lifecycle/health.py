@@ -12,9 +12,6 @@ from enum import Enum
 from tests.lifecycle.machine import Card, Machine
 from tests.lifecycle.settings import HealthTimes
 
-NOTICE = 2.0
-"""Seconds within which kubelet hears of a fault."""
-
 _WAIT = 2.5
 """Seconds that one wait of the monitor may take, with what comes between two."""
 
@@ -47,11 +44,12 @@ class Fault:
 
 
 class Health:
-    """Told what happens; asked for verdicts. `clock` gives seconds."""
+    """Told what happens; asked for verdicts. Kubelet hears of a fault within `notice` seconds; `clock` gives them."""
 
-    def __init__(self, machine: Machine, times: HealthTimes, clock: Callable[[], float]) -> None:
+    def __init__(self, machine: Machine, times: HealthTimes, notice: float, clock: Callable[[], float]) -> None:
         self._machine = machine
         self._times = times
+        self._notice = notice
         self._clock = clock
         self._faults: dict[str, Fault] = {}
         self._broken_at: float | None = None
@@ -125,7 +123,7 @@ class Health:
         """Whether health is watched."""
         now = self._clock()
         if self._broken_at is not None:
-            return Verdict.UNFIT if now > self._broken_at + NOTICE + _WAIT else Verdict.EITHER
+            return Verdict.UNFIT if now > self._broken_at + self._notice + _WAIT else Verdict.EITHER
         if self._mended_at is None:
             return Verdict.FIT
         if now < self._monitor_floor:
@@ -147,21 +145,21 @@ class Health:
         if self.verdict(uuid, card) is not Verdict.UNFIT:
             return math.inf
         faults = [self._faults[key].at for key in (uuid, card.uuid) if self._one(key) is Verdict.UNFIT]
-        return max(faults, default=self._broken_at or 0.0) + NOTICE + _WAIT
+        return max(faults, default=self._broken_at or 0.0) + self._notice + _WAIT
 
     def _one(self, uuid: str) -> Verdict:
         fault = self._faults.get(uuid)
         if fault is None:
             return Verdict.FIT
         now, times, card = self._clock(), self._times, fault.card
-        if now < fault.at + NOTICE:
+        if now < fault.at + self._notice:
             return Verdict.EITHER
         if now < fault.floor or (fault.stuck and card.repair):
             return Verdict.UNFIT if fault.certain else Verdict.EITHER
         if card.repair or not card.here or self._broken_at is not None:
             return Verdict.EITHER
         reading = times.rescan + _WAIT if fault.found else 0
-        ceiling = max(fault.at, fault.well) + reading + 2 * (times.check + _WAIT) + times.hold + NOTICE
+        ceiling = max(fault.at, fault.well) + reading + 2 * (times.check + _WAIT) + times.hold + self._notice
         if now <= ceiling:
             return Verdict.EITHER
         del self._faults[uuid]

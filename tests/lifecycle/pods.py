@@ -18,12 +18,13 @@ Wants = Mapping[str, int]
 LONGEST = 60.0
 """Seconds after which an admission is one that never ends."""
 
-SETTLES = 2.0
-"""Seconds in which an admission may fail after kubelet or the daemon came or went."""
-
 
 class Violation(Exception):  # noqa: N818 - what was violated, not an error of the test
     """Something that must never be."""
+
+
+class NotYet(Violation):
+    """Something that must not be once all is quiet."""
 
 
 @dataclass
@@ -78,7 +79,8 @@ class Pods:
         except AdmissionError as error:
             del self.coming[name]
             self.refused += 1
-            if sufficed and self._suffices(total) and self.shaken_until < began:
+            no_fit = error.reason == "TopologyAffinityError"
+            if sufficed and self._suffices(total) and self.shaken_until < began and not no_fit:
                 raise Violation(f"{name} was refused although there is enough: {error}") from error
             return f"{name} is refused: {error}"
         except UsageError as error:

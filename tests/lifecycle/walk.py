@@ -9,15 +9,15 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from gpustow.simulation.kubelet import Behaviour, EmbeddedKubelet
+from gpustow.simulation.kubelet import Behaviour, EmbeddedKubelet, TopologySettings
 from tests.lifecycle.daemon import InProcess, no_threads
-from tests.lifecycle.deeds import HIGHEST, KINDS, QUIET, Deed
+from tests.lifecycle.deeds import DEEDS, HIGHEST, QUIET, WEIGHTS, Deed
 from tests.lifecycle.machine import LAYOUTS, Machine
 from tests.lifecycle.pods import Violation
 from tests.lifecycle.virtualtime import run_virtually
@@ -29,7 +29,10 @@ VERSIONS = ("1.32", "1.36", "1.36", "1.37")
 """Kubelets to walk with: one that lists pods that have ended, one that takes one stream's end for another's, and one
 that knows plugins by their sockets."""
 
-_PAUSES = (QUIET, QUIET, QUIET, 0.0, 0.0, 0.05, 0.5, 2.0)
+POLICIES = ("none", "none", "none", "best-effort", "single-numa-node")
+"""Of kubelet's Topology Manager."""
+
+PAUSES = (QUIET, QUIET, QUIET, 0.0, 0.0, 0.05, 0.5, 2.0)
 
 
 @dataclass
@@ -75,6 +78,7 @@ async def world_of(seed: int, directory: Path) -> AsyncIterator[World]:
             random=Random(f"kubelet {seed}"),
             clock=clock,
             behaviour=Behaviour.of(random.choice(VERSIONS)),
+            topology=TopologySettings(random.choice(POLICIES), numa_nodes=(0, 1)),
         )
         file = directory / "config.yaml"
         daemon = InProcess(machine, kubelet.registration_socket, file, Random(f"daemon {seed}"), wire)
@@ -104,18 +108,34 @@ async def _end(world: World) -> None:
         raise Violation(f"in the end there are the sockets {sockets}")
 
 
-class Walk:
-    """Runs deeds in a world. Without `deeds`, draws so many `steps` of them from the seed."""
+MakeWorld = Callable[[int, Path], AbstractAsyncContextManager[World]]
+"""Makes a world from a seed, in a directory."""
 
-    def __init__(self, seed: int, *, steps: int = 0, deeds: Sequence[Deed] | None = None) -> None:
+
+class Walk:
+    """Runs deeds in a world. Without `deeds`, draws so many `steps` of them from the seed, by `weights` and `pauses`."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        steps: int = 0,
+        deeds: Sequence[Deed] | None = None,
+        make_world: MakeWorld = world_of,
+        weights: Mapping[str, int] = WEIGHTS,
+        pauses: Sequence[float] = PAUSES,
+    ) -> None:
         self.outcome = Outcome(seed)
         self._steps = steps
         self._given = deeds
+        self._make_world = make_world
+        self._weights = weights
+        self._pauses = pauses
         self._random = Random(f"deeds {seed}")
 
     async def run(self, directory: Path) -> Outcome:
         try:
-            async with world_of(self.outcome.seed, directory) as world:
+            async with self._make_world(self.outcome.seed, directory) as world:
                 try:
                     await self._live(world)
                     await _end(world)
@@ -137,14 +157,13 @@ class Walk:
             await self._do(world, self._draw())
 
     def _draw(self) -> Deed:
-        [kind] = self._random.choices(list(KINDS), [weight for _, weight in KINDS.values()])
+        [kind] = self._random.choices([*self._weights], [*self._weights.values()])
         draw = self._random.randrange
-        return Deed(kind, draw(HIGHEST), draw(HIGHEST), self._random.choice(_PAUSES))
+        return Deed(kind, draw(HIGHEST), draw(HIGHEST), self._random.choice(self._pauses))
 
     async def _do(self, world: World, deed: Deed) -> None:
-        what, _ = KINDS[deed.kind]
         began = world.clock()
-        said = await what(world, deed.a, deed.b)
+        said = await DEEDS[deed.kind](world, deed.a, deed.b)
         if said is None:
             return
         self.outcome.deeds.append(deed)
