@@ -88,6 +88,7 @@ class Child:
         self._kubelet = kubelet
         self._file = file
         self._log = log
+        self._log_size = 0
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -113,6 +114,7 @@ class Child:
     async def start(self) -> None:
         self._machine.forget_events()
         with self._log.open("ab") as log:
+            self._log_size = log.tell()
             self._process = await asyncio.create_subprocess_exec(
                 str(BIN / "gpustow"),
                 "plugin",
@@ -124,7 +126,9 @@ class Child:
             )
 
     def sighup(self) -> None:
-        if self._process is not None and self._process.returncode is None:
+        """Once it can be found by its name, which one that has just been started has not."""
+        begun = self._log.stat().st_size > self._log_size
+        if begun and self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGHUP)
 
     async def stop(self) -> None:

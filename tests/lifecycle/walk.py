@@ -113,7 +113,7 @@ MakeWorld = Callable[[int, Path], AbstractAsyncContextManager[World]]
 
 
 class Walk:
-    """Runs deeds in a world. Without `deeds`, draws so many `steps` of them from the seed, by `weights` and `pauses`."""
+    """Runs deeds in a world. Without `deeds`, so many `steps` are drawn from the seed, by `weights` and `pauses`."""
 
     def __init__(
         self,
