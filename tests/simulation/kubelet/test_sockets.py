@@ -46,6 +46,14 @@ def test_a_start_removes_sockets_and_leaves_everything_else(directory: Path) -> 
     }
 
 
+def test_a_socket_that_its_plugin_removes_at_the_same_moment_does_not_matter(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sockets = Sockets(directory)
+    monkeypatch.setattr(Path, "iterdir", lambda path: iter([path / "just-removed.sock"]))
+    sockets.prepare()
+
+
 def test_a_path_that_is_too_long_for_a_socket_is_refused(directory: Path) -> None:
     with pytest.raises(KubeletDirectoryError, match="at most 107 bytes"):
         Sockets(directory / ("x" * 100)).prepare()

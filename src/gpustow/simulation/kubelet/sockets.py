@@ -6,6 +6,7 @@ is stopped takes its own sockets with it; one that is killed leaves files that n
 
 import socket
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,8 +52,9 @@ class Sockets:
             except OSError as error:
                 raise KubeletDirectoryError(str(path.parent), f"cannot be made: {error.strerror}") from error
         for path in self.plugin_directory.iterdir():
-            if stat.S_ISSOCK(path.lstat().st_mode):
-                path.unlink()
+            with suppress(FileNotFoundError):  # its plugin may have removed it meanwhile
+                if stat.S_ISSOCK(path.lstat().st_mode):
+                    path.unlink()
 
     def leave_dead(self) -> None:
         """Puts sockets in place that refuse connections, as a killed kubelet leaves them."""
