@@ -172,8 +172,10 @@ def test_nvml_is_started_anew_until_a_lost_gpu_is_back(machine: WatchedMachine) 
     assert machine.wait() == ()
     machine.close()
     readings, watches, renewals = 2, 3, 2
-    assert machine.calls("nvmlInitWithFlags") == readings + watches + renewals
-    assert machine.calls("nvmlShutdown") == readings + watches + renewals
+    started = machine.calls("nvmlInitWithFlags")
+    # On a busy machine a look at the GPUs may be given up, after which NVML is started once more.
+    assert readings + watches + renewals <= started <= readings + watches + renewals + 1
+    assert machine.calls("nvmlShutdown") == started
 
 
 def test_an_nvml_that_does_not_come_up_again_is_told_with_what_came_before(machine: WatchedMachine) -> None:
