@@ -42,7 +42,8 @@ class PluginEvents(Protocol):
 class ClientTable:
     """The connected plugins; `dial` makes the client for a resource and socket.
 
-    `open` has every connection that is not closed yet, those of replaced plugins included.
+    `open` has every connection that is not closed yet, those of replaced plugins included. What ends together ends in
+    the order in which it began, so that chance alone decides what is arbitrary.
     """
 
     def __init__(self, events: PluginEvents, dial: Callable[[str, Path], PluginClient], behaviour: Behaviour) -> None:
@@ -50,8 +51,8 @@ class ClientTable:
         self._dial = dial
         self._behaviour = behaviour
         self._clients: dict[Hashable, PluginClient] = {}
-        self.open: set[PluginClient] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.open: dict[PluginClient, None] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     async def register(self, resource: str, socket: Path, options: PluginOptions) -> None:
         """Connects to a plugin and starts to watch its list.
@@ -73,7 +74,7 @@ class ClientTable:
 
     async def _connect(self, client: PluginClient, options: PluginOptions | None) -> None:
         self._clients[self._key(client)] = client
-        self.open.add(client)
+        self.open[client] = None
         try:
             await client.dial()
             options = options or await client.options()
@@ -101,17 +102,17 @@ class ClientTable:
         if found is None:
             return
         self._events.disconnected(client.resource, found, str(found.socket))
-        for ended in {client, found}:
+        for ended in dict.fromkeys((client, found)):
             await self._close(ended)
 
     async def _close(self, client: PluginClient) -> None:
-        self.open.discard(client)
+        self.open.pop(client, None)
         await client.close()
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     async def close(self) -> None:
         """Ends all connections; nobody is told."""
