@@ -116,16 +116,18 @@ class Listener(Protocol):
 class Channel:
     """In place of grpc.aio.Channel. `find` gives whoever listens on its socket now; it is in `channels` while open."""
 
-    def __init__(self, target: str, lag: Lag, find: Callable[[], Listener | None], *channels: "set[Channel]") -> None:
+    def __init__(
+        self, target: str, lag: Lag, find: Callable[[], Listener | None], *channels: "dict[Channel, None]"
+    ) -> None:
         self._target = target
         self._lag = lag
         self._find = find
         self._channels = channels
         self._server: Listener | None = None
-        self._calls: set[Call] = set()
+        self._calls: dict[Call, None] = {}
         self._closed = False
         for each in channels:
-            each.add(self)
+            each[self] = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -139,7 +141,7 @@ class Channel:
     def break_off(self) -> None:
         self._closed = True
         for each in self._channels:
-            each.discard(self)
+            each.pop(self, None)
         for call in tuple(self._calls):
             call.cancel()
 
@@ -176,7 +178,7 @@ class Channel:
         if self._closed:
             raise UsageError("Channel is closed.")
         call = Call(self._lag)
-        self._calls.add(call)
+        self._calls[call] = None
         deadline = None
         if limit is not None:
             deadline = asyncio.get_running_loop().call_later(limit, call.finish, DEADLINE)
@@ -185,7 +187,7 @@ class Channel:
             yield call
         finally:
             call.leave()
-            self._calls.discard(call)
+            self._calls.pop(call, None)
             if deadline is not None:
                 deadline.cancel()
 

@@ -55,7 +55,7 @@ async def admit(world: World, a: int, b: int) -> str | None:
     if b % 31 == 0:
         wants[first] += free[first]
     task = asyncio.create_task(world.pods.admit(wants, parts), name="admission")
-    world.admissions.add(task)
+    world.admissions[task] = None
     what = f"a pod with {parts} x {wants}"
     if a % 4 == 0:
         return f"{what} comes"
@@ -137,7 +137,7 @@ async def need_repair(world: World, a: int, _b: int) -> str | None:
     if not whole:
         return None
     card = whole[a % len(whole)]
-    card.repair = True
+    world.machine.repair(card, pending=True)
     world.repair_since[card.index] = world.clock()
     world.health.needs_repair(card)
     return f"card {card.index} needs a repair"
@@ -148,7 +148,7 @@ async def repair(world: World, a: int, _b: int) -> str | None:
     if not cards:
         return None
     card = cards[a % len(cards)]
-    card.repair = False
+    world.machine.repair(card, pending=False)
     world.health.repaired(card, world.repair_since[card.index])
     return f"card {card.index} is repaired"
 

@@ -92,6 +92,9 @@ class Machine:
         card.place = place
         self.version += 1
 
+    def repair(self, card: Card, *, pending: bool) -> None:
+        card.repair = pending
+
     def read(self) -> Node:
         """What a reader finds."""
         whole = _model(None).node

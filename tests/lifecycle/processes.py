@@ -31,15 +31,17 @@ REAL_PACE = Pace(notice=5.0, reload=10.0, look=10.0, register=15.0, refuse=5.0, 
 REAL_TIMES = HealthTimes(check=1, hold=12, rescan=2)
 REAL_PAUSES = (QUIET, QUIET, QUIET, 0.0, 0.0, 0.02, 0.2)
 REAL_WEIGHTS = {
-    "admit": 160,
-    "release": 110,
+    "admit": 240,
+    "release": 160,
     "release_most": 2,
-    "xid": 5,
+    "xid": 6,
     "xid_of_nobody": 1,
+    "need_repair": 1,
+    "repair": 4,
     "lose": 2,
     "bring_back": 6,
     "cut": 3,
-    "configure": 4,
+    "configure": 3,
     "configure_badly": 1,
     "hup": 3,
     "restart_kubelet": 3,
@@ -48,7 +50,7 @@ REAL_WEIGHTS = {
     "kill": 1,
     "stop": 1,
     "start": 30,
-    "kill_and_start": 3,
+    "kill_and_start": 2,
     "delete_socket": 1,
 }
 
@@ -66,10 +68,20 @@ class DrivenMachine(Machine):
 
     def move(self, card: Card, place: Place) -> None:
         super().move(card, place)
+        self.show_faults()
+
+    def repair(self, card: Card, *, pending: bool) -> None:
+        super().repair(card, pending=pending)
+        self.show_faults()
+
+    def show_faults(self) -> None:
+        """Which cards are lost, and which need a repair."""
         self.driver.heal()
-        for each in self.cards:
-            if each.place is Place.LOST:
-                self.driver.lose(each.index)
+        for card in self.cards:
+            if card.place is Place.LOST:
+                self.driver.lose(card.index)
+            if card.repair:
+                self.driver.change(f"gpu {card.index} remap 0 0 1 0")
 
     def forget_events(self) -> None:
         """Events are told once, and not again to a process that starts later."""

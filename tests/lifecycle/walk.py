@@ -132,8 +132,10 @@ class Walk:
         self._weights = weights
         self._pauses = pauses
         self._random = Random(f"deeds {seed}")
+        self._directory = ""
 
     async def run(self, directory: Path) -> Outcome:
+        self._directory = str(directory)
         try:
             async with self._make_world(self.outcome.seed, directory) as world:
                 try:
@@ -144,7 +146,7 @@ class Walk:
                     self.outcome.virtual_seconds = world.clock()
                     await _tear_down(world)
         except Violation as violation:
-            self.outcome.violation = str(violation)
+            self.outcome.violation = self._without_directory(str(violation))
         return self.outcome
 
     async def _live(self, world: World) -> None:
@@ -175,8 +177,13 @@ class Walk:
         else:
             await asyncio.sleep(deed.pause)
             world.look()
-        self.outcome.story += [f"{world.clock():10.3f}   {result}" for result in world.results]
+        for result in world.results:
+            self.outcome.story.append(f"{world.clock():10.3f}   {self._without_directory(result)}")
         world.results.clear()
+
+    def _without_directory(self, text: str) -> str:
+        """It has another name each time."""
+        return text.replace(self._directory, "")
 
 
 async def _tear_down(world: World) -> None:

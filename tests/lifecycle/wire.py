@@ -39,8 +39,8 @@ class Process:
     def __init__(self, name: str) -> None:
         self.name = name
         self.alive = True
-        self.servers: set[Server] = set()
-        self.channels: set[Channel] = set()
+        self.servers: dict[Server, None] = {}
+        self.channels: dict[Channel, None] = {}
 
     def kill(self) -> None:
         """Nothing of it goes on, and nothing is tidied up. The tasks that belong to it are the caller's to end."""
@@ -74,7 +74,7 @@ class Wire:
     def __init__(self, graveyard: Path, lag: Lag) -> None:
         self.lag = lag
         self.servers: dict[Identity, Server] = {}
-        self.channels: set[Channel] = set()
+        self.channels: dict[Channel, None] = {}
         self._graveyard = graveyard
         self._buried = 0
 
@@ -138,7 +138,7 @@ class Server:
         self._wire = wire
         self._handlers = handlers
         self._process = _process.get()
-        self._process.servers.add(self)
+        self._process.servers[self] = None
         self._context = contextvars.copy_context()
         self._socket: socket.socket | None = None
         self._path = Path()
@@ -191,7 +191,7 @@ class Server:
 
     def _close(self) -> None:
         self.up = False
-        self._process.servers.discard(self)
+        self._process.servers.pop(self, None)
         if self._identity is not None:
             self._wire.servers.pop(self._identity, None)
         if self._socket is not None:

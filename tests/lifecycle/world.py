@@ -102,7 +102,7 @@ class World:
     due: float = 0.0
     loaded_by: float = 0.0
     faults_of_ours: list[str] = field(default_factory=list)
-    admissions: set["asyncio.Task[str]"] = field(default_factory=set)
+    admissions: dict["asyncio.Task[str]", None] = field(default_factory=dict)
     results: list[str] = field(default_factory=list)
     repair_since: dict[int, float] = field(default_factory=dict)
     _writes: int = 0
@@ -170,7 +170,7 @@ class World:
     def look(self) -> None:
         """What must be true at any time, and what is worth remembering of what is seen. Raises Violation."""
         for task in [task for task in self.admissions if task.done()]:
-            self.admissions.discard(task)
+            del self.admissions[task]
             self.results.append(task.result())
         if self.faults_of_ours:
             raise Violation(f"the daemon logs a fault of its own: {self.faults_of_ours[0]}")
