@@ -271,6 +271,20 @@ async def test_another_content_of_the_configuration_file_is_a_reload_case_c17(tm
         assert len(kubelet.requests) == 1
 
 
+async def test_a_file_that_is_as_before_soon_after_it_was_refused_is_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    config_file(path, 4)
+    timing = replace(SHORT, look=0.5)
+    daemon = Daemon(tmp_path, node(gpu(0)), held=[], health=SELDOM, timing=timing, config_file=str(path))
+    async with FakeKubelet(tmp_path) as kubelet, daemon.running() as supervisor:
+        await until(lambda: len(listed(kubelet)) == 4 and supervisor.not_ready is None)
+        path.write_text("version: [")
+        supervisor.reload()
+        await until(lambda: "the reload is refused" in str(supervisor.not_ready))
+        config_file(path, 4)
+        await until(lambda: supervisor.not_ready is None)
+
+
 @pytest.mark.parametrize(("before", "after"), [(8, 4), (4, 8), (None, 3), (3, None), (5, 5)])
 async def test_allocatable_never_falls_below_the_smaller_of_old_and_new_case_c17(
     tmp_path: Path, before: int | None, after: int | None

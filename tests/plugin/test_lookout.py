@@ -123,6 +123,19 @@ def test_a_content_that_was_loaded_otherwise_meanwhile_is_known(tmp_path: Path) 
     assert looks_at(watch) == [False] * 3
 
 
+def test_what_takes_the_place_of_a_refused_content_is_noticed_be_it_the_one_in_force_or_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    for next_one in ("replicas: 8", None):
+        watch = watch_of(path, "replicas: 8")
+        path.write_text("replicas: bad")
+        watch.refused()
+        if next_one is None:
+            path.unlink()
+        else:
+            path.write_text(next_one)
+        assert looks_at(watch) == [False, True, False]
+
+
 def test_a_file_that_goes_and_comes_back_as_it_was_is_noticed_if_it_stays_away(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     watch = watch_of(path, "replicas: 8")

@@ -223,6 +223,17 @@ async def test_an_admission_in_the_last_moment_puts_off_the_list(usage: NodeUsag
     assert not await _lists_after(usage, 3, clock, kubelet)
 
 
+async def test_admissions_without_an_end_do_not_put_off_the_list_for_ever(usage: NodeUsage, clock: Clock) -> None:
+    kubelet = Kubelet()
+    for _ in range(17):
+        _admitted(usage)
+        assert not await _lists_after(usage, 1.7, clock, kubelet)
+    _admitted(usage)
+    assert await _lists_after(usage, 1.7, clock, kubelet)
+    _admitted(usage)
+    assert not await _lists_after(usage, 1.7, clock, kubelet)
+
+
 def _left(usage: NodeUsage) -> None:
     usage.changed()
 

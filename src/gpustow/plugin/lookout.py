@@ -54,6 +54,10 @@ def _matches(folder: str, pattern: str) -> Iterator[tuple[str, int]]:
             yield path, inode
 
 
+_NO_DIGEST = ""
+"""Of what no file has."""
+
+
 class Change:
     """Notices that something is another than it was, once it has rested; nothing at the first look."""
 
@@ -92,6 +96,10 @@ class ConfigWatch:
         """The configuration was read from a file with this content (SHA-256 of its text, as `ConfigFile` has it)."""
         self._digest = sha256
 
+    def refused(self) -> None:
+        """A content was read and refused: whatever the file has next is other than that."""
+        self._digest = _NO_DIGEST
+
     def look(self) -> str:
         """What is to be said of the file: it has another content than before, or is gone, or is there again.
 
@@ -123,6 +131,10 @@ class Lookout:
             self._file = ConfigWatch(loaded.config.config_file)
         if loaded.file is not None:
             self._file.loaded(loaded.file.sha256)
+
+    def refused(self) -> None:
+        """A configuration was refused; what takes its place is to be tried, be it the one that is in force."""
+        self._file.refused()
 
     def sees_another_file(self) -> str:
         """What is to be said of the configuration file if it is another, or gone, since this was last asked."""

@@ -4,7 +4,7 @@ A request says which devices of its own resource are free. What other resources 
 beside each other) it does not say, nor whether a device is in use or only withheld for its NUMA node. Kubelet's
 PodResources service knows; but a List makes kubelet let go of the devices of dead pods, and doing that inside an
 admission can hand a device out twice. So the list is read only when no admission is under way: some time after the last
-Allocate, and every half minute, for devices that are given back.
+Allocate, at the latest half a minute after the first, and every half minute, for devices that are given back.
 
 Between two lists, and where there is none, the calls themselves keep the picture: what is allocated is in use, what is
 offered is free, and without any list the healthy devices that are not offered are in use.
@@ -54,6 +54,7 @@ class NodeUsage:
         self._looked_at = clock()
         self._asked_at: dict[str, float] = {}
         self._changed_at: float | None = None
+        self._unread_since: float | None = None
         self._allocated: dict[str, set[str]] = {}
         self._listing: asyncio.Task[tuple[HeldDevice, ...]] | None = None
         self._told = ""
@@ -84,6 +85,8 @@ class NodeUsage:
     def changed(self) -> None:
         """Something has happened that the list is to be read for, soon."""
         self._changed_at = self._clock()
+        if self._unread_since is None:
+            self._unread_since = self._changed_at
 
     def registered(self, kubelet: SocketFacts | None) -> None:
         """A plugin has registered with the kubelet that has this socket."""
@@ -142,8 +145,9 @@ class NodeUsage:
         now, timing = self._clock(), self._timing
         if any(now - asked < timing.admission for asked in self._asked_at.values()):
             return False
-        if self._changed_at is not None:
-            return now - self._changed_at >= timing.usage_settles
+        if self._changed_at is not None and self._unread_since is not None:
+            is_settled = now - self._changed_at >= timing.usage_settles
+            return is_settled or now - self._unread_since >= timing.usage_every
         return now - self._looked_at >= timing.usage_every
 
     async def read(self, list_held: ListHeld) -> None:
@@ -159,8 +163,8 @@ class NodeUsage:
         if listing.cancelled():
             return
         self._looked_at = self._clock()
-        if self._changed_at is not None and self._changed_at <= began:
-            self._changed_at = None
+        is_unread = self._changed_at is not None and self._changed_at > began
+        self._changed_at = self._unread_since = self._changed_at if is_unread else None
         if error := listing.exception():
             self._is_listed = False
             self._listed_at = None

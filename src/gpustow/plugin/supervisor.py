@@ -311,8 +311,10 @@ class Supervisor:
             if survey is not None:
                 survey.accepted()
         except GpustowError as error:
+            self._lookout.refused()
             self._outcomes.refuse(f"the reload is refused, and what ran before goes on: {error}", asked=asked)
         except Exception as error:  # noqa: BLE001 - a bad reload of any kind must not end the daemon, and is logged
+            self._lookout.refused()
             self._outcomes.refuse(f"the reload failed, and what ran before goes on: {error!r}", error, asked=asked)
         else:
             was_refused = self._outcomes.accept()
