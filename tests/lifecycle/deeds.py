@@ -228,10 +228,8 @@ async def configure_badly(world: World, _a: int, b: int) -> str | None:
 
 
 def _reload(world: World, setting: Setting, b: int) -> str:
-    refused = world.file_is.bad or "refused" in str(world.daemon.not_ready)
     world.write(setting)
-    # What is refused is tried again with the next reading; so is what takes its place before anybody has looked.
-    world.takes(world.pace.look + (world.times.rescan if refused else 0))
+    world.takes(world.pace.look)
     if b % 2 and world.daemon.up:
         world.daemon.sighup()
         return f"configuration {setting.name!r}, and SIGHUP"
