@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -13,9 +13,11 @@ from gpustow.config import load_config
 from gpustow.kubelet.devicefeed import DeviceFeed
 from gpustow.kubelet.server import PluginServer
 from gpustow.plugin import Supervisor
+from gpustow.plugin.occupancy import NodeUsage
 from gpustow.plugin.resource import ResourcePlugin
 from gpustow.plugin.roster import Roster
 from gpustow.resources import build_catalog
+from gpustow.resources.device import Resource
 from gpustow.simulation.kubelet.state import DeviceState
 from tests.lifecycle import __main__ as command
 from tests.lifecycle.machine import LAYOUTS, Machine, Place
@@ -81,6 +83,11 @@ def _is_always(value: object) -> Callable[..., object]:
     return lambda *_args, **_kwargs: value
 
 
+def _leave_a_task(usage: NodeUsage, resources: Iterable[Resource]) -> None:
+    usage._resources = tuple(resources)
+    asyncio.create_task(asyncio.sleep(1e6)).add_done_callback(lambda _: None)
+
+
 def _never_wake(feed: DeviceFeed, message: bytes) -> None:
     feed._message = message
 
@@ -99,6 +106,7 @@ SABOTAGE: dict[str, dict[tuple[object, str], Any]] = {
     "what recovers is not held": {("gpustow.health.condition", "hold_time"): _is_always(0.0)},
     "containers see other devices": {("gpustow.injection.allocation", "_runtime_name"): lambda device, _: device.index},
     "sockets of the dead stay": {("gpustow.plugin.serving", "remove_stale_sockets"): _is_always(())},
+    "tasks are left behind": {(NodeUsage, "serve"): _leave_a_task},
     "it is always ready": {(Supervisor, "not_ready"): None},
 }
 

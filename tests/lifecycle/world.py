@@ -44,6 +44,12 @@ class Pace:
 
 _LOOK_AGAIN = 0.05
 
+_TASKS = 8
+"""The walk, kubelet, and of the daemon: itself, supervisor, usage, health monitor and a call of its source."""
+
+_TASKS_OF_A_RESOURCE = 3
+"""The plugin, its stream, and kubelet's watch of that."""
+
 
 class Daemon(Protocol):
     """A daemon of ours, in this process or another."""
@@ -213,6 +219,7 @@ class World:
             self.expectation.saw(self.listed_by_this_daemon(), quiet=True)
             expected = self.expectation.expected(self.pods.held())
             self._check_sockets(expected)
+            self._check_tasks()
         self._check_ready(expected)
 
     def _check_lists(self, expected: dict[str, Expected]) -> None:
@@ -246,6 +253,12 @@ class World:
         sockets = our_sockets(self.kubelet.plugin_directory)
         if not least <= len(sockets) <= most or len(sockets) != len(self.daemon.resources):
             raise NotYet(f"there are the sockets {sockets} for {sorted(self.daemon.resources)}")
+
+    def _check_tasks(self) -> None:
+        """Where the daemon is in this process: neither it nor kubelet gathers tasks."""
+        tasks = [task.get_name() for task in asyncio.all_tasks()]
+        if self.daemon.tells and len(tasks) > _TASKS + _TASKS_OF_A_RESOURCE * len(self.daemon.resources):
+            raise NotYet(f"there are {len(tasks)} tasks: {sorted(tasks)}")
 
     def _check_ready(self, expected: dict[str, Expected]) -> None:
         """Ready if all is well, and else it says why not."""
