@@ -53,7 +53,7 @@ def _walk_on(one: Callable[..., Outcome], seed: int, steps: int, seconds: float)
     while sum(made for made, *_ in walks) < steps and time.monotonic() - start < seconds and violated is None:
         outcome = one(seed + len(walks), steps=min(STEPS, steps))
         kinds.update(outcome.kinds)
-        walks.append((len(outcome.deeds), outcome.admitted, outcome.checks, outcome.virtual_seconds))
+        walks.append((len(outcome.deeds), outcome.admitted, outcome.checks, outcome.lived))
         violated = outcome if outcome.violation is not None else None
     made, admitted, checks, lived = (sum(column) for column in zip(*walks, strict=True))
     used = time.process_time() - cpu

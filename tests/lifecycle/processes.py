@@ -1,7 +1,8 @@
 """The same world with the daemon in a process of its own, on the fake driver, over true sockets and in real time.
 
-What cannot be acted out there is left out: cards that are taken away, and a source of health that fails. What takes
-long comes seldom, so that some hundreds of deeds fit into a minute.
+What cannot be acted out there is left out: cards that are taken away, a source of health that fails, and configurations
+that are refused, of which only the daemon itself could tell. What takes long comes seldom, so that some hundreds of
+deeds fit into a minute.
 """
 
 import asyncio
@@ -42,7 +43,6 @@ REAL_WEIGHTS = {
     "bring_back": 6,
     "cut": 3,
     "configure": 3,
-    "configure_badly": 1,
     "hup": 3,
     "restart_kubelet": 3,
     "stop_kubelet": 1,

@@ -37,7 +37,7 @@ PAUSES = (QUIET, QUIET, QUIET, 0.0, 0.0, 0.05, 0.5, 2.0)
 
 @dataclass
 class Outcome:
-    """What came of a walk. `violation` is None if all was as it must be."""
+    """What came of a walk that has `lived` so many seconds. `violation` is None if all was as it must be."""
 
     seed: int
     deeds: list[Deed] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Outcome:
     admitted: int = 0
     refused: int = 0
     checks: int = 0
-    virtual_seconds: float = 0.0
+    lived: float = 0.0
     violation: str | None = None
 
     def told(self) -> str:
@@ -138,12 +138,13 @@ class Walk:
         self._directory = str(directory)
         try:
             async with self._make_world(self.outcome.seed, directory) as world:
+                began = world.clock()
                 try:
                     await self._live(world)
                     await _end(world)
                 finally:
                     self.outcome.admitted, self.outcome.refused = world.pods.admitted, world.pods.refused
-                    self.outcome.virtual_seconds = world.clock()
+                    self.outcome.lived = world.clock() - began
                     await _tear_down(world)
         except Violation as violation:
             self.outcome.violation = self._without_directory(str(violation))
