@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,18 @@ from gpustow.config import SETTINGS, Config
 from gpustow.hardware.nodemodel import load_node_model
 from gpustow.kubelet.podresources import pod_resources_socket
 from gpustow.kubelet.socketfile import DEFAULT_DIRECTORY
+from gpustow.telemetry.facts import CONFIGURATION_CHECK, DEVICES_CHECK, NODE_CHECK, Check
+from gpustow.telemetry.http.message import Request
+from gpustow.telemetry.telemetry import Telemetry
+from tests.telemetry.samples import facts
+from tests.telemetry.test_exposition import Source
 
 STATIC = Path(__file__).parents[2] / "deploy" / "static"
 MANIFESTS = sorted(STATIC.glob("*.yaml"))
 VERSIONS = ("1.28", "1.30", "1.32", "1.34", "1.36", "1.37")
 OWN_FLAGS = {name for flag in own_flags() for name in flag.names}
+
+CHECKS_OF_A_NODE_WITHOUT_GPUS = (Check(NODE_CHECK, "there is no NVIDIA driver"), Check(DEVICES_CHECK, "GPU 0 is lost"))
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
@@ -66,6 +74,31 @@ def test_every_flag_of_a_manifest_exists_and_has_a_value_that_is_allowed(path: P
 def test_no_word_of_a_manifest_is_ignored(path: Path) -> None:
     words = container(path)["args"]
     assert list(prepare(words)) == words
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_probes_ask_the_port_at_which_the_daemon_listens_for_paths_that_it_has(path: Path) -> None:
+    [port] = container(path)["ports"]
+    assert arguments(path)["metrics-address"] == f":{port['containerPort']}"
+    answers = Telemetry(Source(replace(facts(), checks=CHECKS_OF_A_NODE_WITHOUT_GPUS)))
+    for probe in ("livenessProbe", "readinessProbe"):
+        request = container(path)[probe]["httpGet"]
+        assert request["port"] == port["name"]
+        assert answers._endpoints.answer(Request("GET", request["path"])).status == 200
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_a_refused_configuration_holds_a_rollout_up(path: Path) -> None:
+    answers = Telemetry(Source(replace(facts(), checks=(Check(CONFIGURATION_CHECK, "replicas: 1"),))))
+    target = container(path)["readinessProbe"]["httpGet"]["path"]
+    assert answers._endpoints.answer(Request("GET", target)).status == 503
+
+
+def test_what_is_scraped_is_the_port_of_the_manifest_for_real_nodes() -> None:
+    [service, _monitor] = documents(STATIC.parent / "monitoring" / "gpustow-servicemonitor.yaml")
+    [real] = [path for path in MANIFESTS if "node-model" not in arguments(path)]
+    [port] = service["spec"]["ports"]
+    assert port["targetPort"] == container(real)["ports"][0]["containerPort"]
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)

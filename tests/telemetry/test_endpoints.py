@@ -72,6 +72,20 @@ def test_a_daemon_that_is_not_ready_says_why_whether_asked_or_not() -> None:
         )
 
 
+def test_a_check_that_is_excluded_does_not_count_and_is_still_told() -> None:
+    assert ask("/readyz?exclude=plugin:nvidia.com/gpu", BAD).body == b"ok\n"
+    assert ask("/readyz?verbose&exclude=node&exclude=plugin:nvidia.com/gpu", BAD).body == (
+        b"[+]configuration ok\n[+]plugin:nvidia.com/gpu excluded: it waits for kubelet\n"
+        b"there is no check 'node' to exclude\nreadyz check passed\n"
+    )
+
+
+def test_to_exclude_one_check_does_not_pass_another() -> None:
+    response = ask("/readyz?exclude=configuration", BAD)
+    assert response.status == 503
+    assert b"[+]configuration excluded: ok\n[-]plugin:nvidia.com/gpu failed" in response.body
+
+
 def test_the_status_is_json_that_the_schema_allows() -> None:
     response = ask("/api/v1/node", hold(facts(), 0, pod="train"))
     assert response.content_type == "application/json"

@@ -54,11 +54,22 @@ class Endpoints:
 
 
 def _probe(name: str, checks: Iterable[Check], request: Request) -> Response:
+    """As kube-apiserver's: checks are told with `verbose`, or if one fails that is not excluded."""
     checks = tuple(checks)
-    passed = all(check.passed for check in checks)
+    excluded = request.values("exclude")
+    passed = all(check.passed for check in checks if check.name not in excluded)
     if passed and not request.asks("verbose"):
         return Response.text(200, "ok")
-    lines = [f"[+]{check.name} ok" if check.passed else f"[-]{check.name} failed: {check.reason}" for check in checks]
-    return Response.text(
-        200 if passed else 503, "\n".join([*lines, f"{name} check {'passed' if passed else 'failed'}"])
-    )
+    unknown = sorted(set(excluded) - {check.name for check in checks})
+    lines = [
+        *(_line(check, is_excluded=check.name in excluded) for check in checks),
+        *(f"there is no check {word!r} to exclude" for word in unknown),
+        f"{name} check {'passed' if passed else 'failed'}",
+    ]
+    return Response.text(200 if passed else 503, "\n".join(lines))
+
+
+def _line(check: Check, *, is_excluded: bool) -> str:
+    if is_excluded:
+        return f"[+]{check.name} excluded: {check.reason or 'ok'}"
+    return f"[+]{check.name} ok" if check.passed else f"[-]{check.name} failed: {check.reason}"

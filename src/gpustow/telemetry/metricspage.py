@@ -40,8 +40,10 @@ listens. There is no encryption and no password: whoever reaches the address can
 | `/readyz` | 200 if all checks pass, else 503 with those that do not |
 | `/api/v1/node` | what the daemon knows, as JSON ([schema](../src/gpustow/telemetry/node-status.schema.json)) |
 
-`?verbose` with either probe lists every check. Other paths are 404, other methods than GET and HEAD are 405. A request
-has five seconds and 8 KiB, has no body, and is the only one of its connection; there are 32 connections at most.
+`?verbose` with either probe lists every check. `?exclude=devices` leaves one out, and may be given more than once, as
+with kube-apiserver: where not ready means that a rollout stops, leave out `devices` and `node`, for a sick GPU is no
+fault of a new version. Other paths are 404, other methods than GET and HEAD are 405. A request has five seconds and
+8 KiB, has no body, and is the only one of its connection; there are 32 connections at most.
 
 ![The status page: four GPUs, their MIG devices, and who holds them](status-page-light.png)
 

@@ -22,7 +22,15 @@ class Request:
 
     def asks(self, parameter: str) -> bool:
         """Whether a parameter of the query is there, with or without a value."""
-        return parameter in parse_qs(self.target.partition("?")[2], keep_blank_values=True)
+        return parameter in self._query
+
+    def values(self, parameter: str) -> tuple[str, ...]:
+        """What a parameter of the query is set to, each time that it is there."""
+        return tuple(self._query.get(parameter, ()))
+
+    @property
+    def _query(self) -> Mapping[str, list[str]]:
+        return parse_qs(self.target.partition("?")[2], keep_blank_values=True)
 
 
 @dataclass(frozen=True, slots=True)
